@@ -1,0 +1,10 @@
+//! Sublane: a GPU compute engine on wgpu compute shaders.
+
+pub mod error;
+pub mod plan;
+pub mod tensor;
+
+pub use error::{Error, ErrorKind, Result};
+pub use kernels_gen::{self, DType};
+pub use tensor::HostTensor;
+pub use wgpu;

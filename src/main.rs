@@ -1,0 +1,2 @@
+//! The `sublane` binary.
+fn main() {}
