@@ -1,0 +1,328 @@
+//! Operations: a closed set of primitives, and composites that decompose into them.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::graph::{GraphBuilder, NodeId, TensorType};
+use crate::ops::RefTensor;
+use crate::tensor::HostTensor;
+use kernels_gen::DType;
+
+/// An operation of the tensor IR.
+#[derive(Debug, Clone)]
+pub enum Op {
+    /// One of the primitives.
+    Prim(Prim),
+    /// Anything else; the pass `decompose` replaces it.
+    Composite(Arc<dyn Composite>),
+}
+
+/// An operation defined by its decomposition.
+pub trait Composite: fmt::Debug + Send + Sync {
+    /// ONNX name of the operation.
+    fn name(&self) -> &'static str;
+
+    /// Attributes, printed; two composites are equal when name and attributes are.
+    fn attributes(&self) -> String {
+        String::new()
+    }
+
+    /// Type of the result, or an error that says which operand does not fit and what would.
+    fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType>;
+
+    /// Builds the same value from primitives and other composites.
+    fn decompose(&self, builder: &mut GraphBuilder, inputs: &[NodeId]) -> Result<NodeId>;
+
+    /// The value by definition, in f64, written without the decomposition: the oracle of the tests.
+    fn reference(&self, inputs: &[&RefTensor]) -> Result<RefTensor>;
+}
+
+/// The primitives. Every stage after `decompose` matches them exhaustively.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Prim {
+    /// A value given at each run.
+    Input {
+        /// Name the caller binds it by.
+        name: String,
+        /// Type.
+        ty: TensorType,
+    },
+    /// A value known when the graph is built.
+    Constant(Constant),
+    /// Counts 0, 1, 2... along one axis; the type is I32, U32 or F32.
+    Iota {
+        /// Type of the result.
+        ty: TensorType,
+        /// Axis along which the value grows.
+        axis: usize,
+    },
+    /// One operand, element by element.
+    Unary(UnaryOp),
+    /// Two operands of one type, element by element. Comparisons give Bool.
+    Binary(BinaryOp),
+    /// `(condition, on_true, on_false)`, element by element; all three have one shape.
+    Select,
+    /// Conversion to another element type: float to integer truncates and saturates (NaN to 0), integer to integer wraps, anything to
+    /// Bool is `!= 0` (NaN to true).
+    Cast(DType),
+    /// View: the same elements in row-major order under another shape.
+    Reshape(Vec<usize>),
+    /// View: dimension `i` of the result is dimension `perm[i]` of the operand.
+    Transpose(Vec<usize>),
+    /// View: dimension `i` of the operand becomes dimension `dims[i]` of the result (`dims` increases) and is repeated where its size is 1.
+    Broadcast {
+        /// Shape of the result.
+        shape: Vec<usize>,
+        /// Where each dimension of the operand goes.
+        dims: Vec<usize>,
+    },
+    /// View: element `i` along dimension `d` of the result is element `starts[d] + i * steps[d]` of the operand. Steps may be negative.
+    Slice {
+        /// First element taken, by dimension.
+        starts: Vec<usize>,
+        /// Distance of the elements taken, by dimension; never 0.
+        steps: Vec<isize>,
+        /// Shape of the result.
+        sizes: Vec<usize>,
+    },
+    /// `(operand, value)`: the operand with the scalar `value` (rank 0) around it.
+    Pad {
+        /// Elements added before, by dimension.
+        low: Vec<usize>,
+        /// Elements added after, by dimension.
+        high: Vec<usize>,
+    },
+    /// View: sliding windows over the last dimensions. The operand's last `sizes.len()` dimensions `(h, w)` become `(oh, ow)` and `sizes`
+    /// are appended: `out[.., oy, ox, ky, kx] = in[.., oy * strides[0] + ky * dilations[0], ox * strides[1] + kx * dilations[1]]`.
+    /// `oh = (h - dilation * (size - 1) - 1) / stride + 1`.
+    Window {
+        /// Window sizes.
+        sizes: Vec<usize>,
+        /// Distance of neighbouring windows.
+        strides: Vec<usize>,
+        /// Distance of neighbouring elements of a window.
+        dilations: Vec<usize>,
+    },
+    /// Operands of one type one after another along `axis`.
+    Concat {
+        /// The axis.
+        axis: usize,
+    },
+    /// Combines all elements along `axes` (sorted, unique), which vanish. An empty reduction gives the identity.
+    Reduce {
+        /// How to combine.
+        op: ReduceOp,
+        /// Axes that vanish.
+        axes: Vec<usize>,
+    },
+    /// Batched matrix product of f32: `[b, m, k] x [b, k, n] -> [b, m, n]`.
+    Dot,
+    /// Convolution of f32, as ONNX Conv on two spatial dimensions, without bias: `(x [n, c, h, w], weights [o, c / groups, kh, kw]) ->
+    /// [n, o, oh, ow]`.
+    Conv {
+        /// Strides along h and w.
+        strides: [usize; 2],
+        /// Zeros before, along h and w.
+        pads_low: [usize; 2],
+        /// Zeros after, along h and w.
+        pads_high: [usize; 2],
+        /// Dilations along h and w.
+        dilations: [usize; 2],
+        /// Number of groups.
+        groups: usize,
+    },
+    /// `(data, indices)`: `indices` (I32) replace dimension `axis` of `data`. An index outside `0..size` is clamped.
+    Gather {
+        /// The axis of `data`.
+        axis: usize,
+    },
+}
+
+/// Elementwise operations of one operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UnaryOp {
+    /// `-x`; integers wrap.
+    Neg,
+    /// `|x|`; the smallest integer stays itself.
+    Abs,
+    /// -1, 0 or 1 (NaN stays NaN).
+    Sign,
+    /// `e^x`.
+    Exp,
+    /// Natural logarithm.
+    Log,
+    /// Square root.
+    Sqrt,
+    /// Sine.
+    Sin,
+    /// Cosine.
+    Cos,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// Error function.
+    Erf,
+    /// Largest integer not above.
+    Floor,
+    /// Smallest integer not below.
+    Ceil,
+    /// Nearest integer, ties to even.
+    Round,
+    /// Logical not of a Bool, bitwise not of an integer.
+    Not,
+    /// Whether the element is NaN (Bool).
+    IsNan,
+}
+
+/// Elementwise operations of two operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BinaryOp {
+    /// Sum; integers wrap.
+    Add,
+    /// Difference; integers wrap.
+    Sub,
+    /// Product; integers wrap.
+    Mul,
+    /// Quotient; integers truncate, division by 0 gives the dividend, and the minimum by -1 gives the minimum (as WGSL).
+    Div,
+    /// Remainder with the sign of the dividend; by 0 it is 0 (integers) or NaN (floats).
+    Rem,
+    /// Power, as C's `pow` (floats).
+    Pow,
+    /// Larger operand; NaN if either is NaN.
+    Max,
+    /// Smaller operand; NaN if either is NaN.
+    Min,
+    /// Logical (Bool) or bitwise (integers) and.
+    And,
+    /// Logical or bitwise or.
+    Or,
+    /// Logical or bitwise exclusive or.
+    Xor,
+    /// Shift left; the amount is taken modulo 32.
+    Shl,
+    /// Shift right, arithmetic for signed integers; the amount is taken modulo 32.
+    Shr,
+    /// Equal. A comparison with NaN is false, but `Ne` is true.
+    Eq,
+    /// Not equal.
+    Ne,
+    /// Less.
+    Lt,
+    /// Less or equal.
+    Le,
+    /// Greater.
+    Gt,
+    /// Greater or equal.
+    Ge,
+}
+
+/// How a reduction combines elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReduceOp {
+    /// Sum, from 0.
+    Sum,
+    /// Product, from 1.
+    Product,
+    /// Maximum, from -infinity (floats), the smallest value, or false; NaN wins.
+    Max,
+    /// Minimum, from infinity, the largest value, or true; NaN wins.
+    Min,
+}
+
+impl BinaryOp {
+    /// Whether the result is Bool whatever the operands are.
+    pub fn is_comparison(self) -> bool {
+        matches!(self, BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge)
+    }
+}
+
+/// A tensor held by a graph: shared, and compared by its contents.
+#[derive(Debug, Clone)]
+pub struct Constant {
+    tensor: Arc<HostTensor>,
+    hash: u64,
+}
+
+impl Constant {
+    /// Wraps a tensor.
+    pub fn new(tensor: impl Into<Arc<HostTensor>>) -> Self {
+        let tensor = tensor.into();
+        let mut hasher = std::hash::DefaultHasher::new();
+        (tensor.dtype(), tensor.shape(), tensor.bytes()).hash(&mut hasher);
+        Constant { tensor, hash: hasher.finish() }
+    }
+
+    /// The tensor.
+    pub fn tensor(&self) -> &Arc<HostTensor> {
+        &self.tensor
+    }
+
+    /// Type of the tensor.
+    pub fn ty(&self) -> TensorType {
+        TensorType::new(self.tensor.dtype(), self.tensor.shape())
+    }
+
+    /// The one value all elements have, if they do (compared by their bits).
+    pub fn splat(&self) -> Option<f64> {
+        let bytes = self.tensor.bytes();
+        let size = self.tensor.dtype().size_bytes();
+        let first = bytes.get(..size)?;
+        let all = bytes.chunks_exact(size).all(|c| c == first);
+        if !all {
+            return None;
+        }
+        HostTensor::from_bytes(self.tensor.dtype(), [1], first).ok().map(|t| t.to_f64()[0])
+    }
+}
+
+impl PartialEq for Constant {
+    fn eq(&self, other: &Self) -> bool {
+        // By bytes: NaN equals itself here, and -0 differs from 0.
+        Arc::ptr_eq(&self.tensor, &other.tensor)
+            || (self.hash == other.hash && self.ty() == other.ty() && self.tensor.bytes() == other.tensor.bytes())
+    }
+}
+
+impl Eq for Constant {}
+
+impl Hash for Constant {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
+    }
+}
+
+impl PartialEq for Op {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Op::Prim(a), Op::Prim(b)) => a == b,
+            (Op::Composite(a), Op::Composite(b)) => a.name() == b.name() && a.attributes() == b.attributes(),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Op {}
+
+impl Hash for Op {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Op::Prim(prim) => (0, prim).hash(state),
+            Op::Composite(c) => (1, c.name(), c.attributes()).hash(state),
+        }
+    }
+}
+
+impl From<Prim> for Op {
+    fn from(prim: Prim) -> Self {
+        Op::Prim(prim)
+    }
+}
+
+impl Op {
+    /// A composite.
+    pub fn composite(op: impl Composite + 'static) -> Self {
+        Op::Composite(Arc::new(op))
+    }
+}

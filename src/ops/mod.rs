@@ -1,0 +1,1 @@
+//! Operations: type inference, decomposition, reference values and test cases, one file an op family.
