@@ -4,10 +4,13 @@
 //! and its output is byte-identical across runs and machines. What it returns is a [`KernelSource`]: text, bindings, workgroup
 //! size and cost formulas. Every one that leaves the crate has passed [`validate::validate`] for its [`Target`].
 
+pub mod compose;
 pub mod dtype;
 pub mod error;
 pub mod source;
 pub mod target;
+pub mod threefry;
+pub mod validate;
 
 pub use dtype::{DType, ScalarType};
 pub use error::{Error, Result};
