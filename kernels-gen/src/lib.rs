@@ -7,6 +7,8 @@
 pub mod compose;
 pub mod dtype;
 pub mod error;
+pub mod index;
+pub mod scalar;
 pub mod source;
 pub mod target;
 pub mod threefry;

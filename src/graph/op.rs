@@ -9,6 +9,7 @@ use crate::graph::{GraphBuilder, NodeId, TensorType};
 use crate::ops::RefTensor;
 use crate::tensor::HostTensor;
 use kernels_gen::DType;
+pub use kernels_gen::scalar::{BinaryOp, ReduceOp, UnaryOp};
 
 /// An operation of the tensor IR.
 #[derive(Debug, Clone)]
@@ -138,104 +139,6 @@ pub enum Prim {
         /// The axis of `data`.
         axis: usize,
     },
-}
-
-/// Elementwise operations of one operand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum UnaryOp {
-    /// `-x`; integers wrap.
-    Neg,
-    /// `|x|`; the smallest integer stays itself.
-    Abs,
-    /// -1, 0 or 1 (NaN stays NaN).
-    Sign,
-    /// `e^x`.
-    Exp,
-    /// Natural logarithm.
-    Log,
-    /// Square root.
-    Sqrt,
-    /// Sine.
-    Sin,
-    /// Cosine.
-    Cos,
-    /// Hyperbolic tangent.
-    Tanh,
-    /// Error function.
-    Erf,
-    /// Largest integer not above.
-    Floor,
-    /// Smallest integer not below.
-    Ceil,
-    /// Nearest integer, ties to even.
-    Round,
-    /// Logical not of a Bool, bitwise not of an integer.
-    Not,
-    /// Whether the element is NaN (Bool).
-    IsNan,
-}
-
-/// Elementwise operations of two operands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BinaryOp {
-    /// Sum; integers wrap.
-    Add,
-    /// Difference; integers wrap.
-    Sub,
-    /// Product; integers wrap.
-    Mul,
-    /// Quotient; integers truncate, division by 0 gives the dividend, and the minimum by -1 gives the minimum (as WGSL).
-    Div,
-    /// Remainder with the sign of the dividend; by 0 it is 0 (integers) or NaN (floats).
-    Rem,
-    /// Power, as C's `pow` (floats).
-    Pow,
-    /// Larger operand; NaN if either is NaN.
-    Max,
-    /// Smaller operand; NaN if either is NaN.
-    Min,
-    /// Logical (Bool) or bitwise (integers) and.
-    And,
-    /// Logical or bitwise or.
-    Or,
-    /// Logical or bitwise exclusive or.
-    Xor,
-    /// Shift left; the amount is taken modulo 32.
-    Shl,
-    /// Shift right, arithmetic for signed integers; the amount is taken modulo 32.
-    Shr,
-    /// Equal. A comparison with NaN is false, but `Ne` is true.
-    Eq,
-    /// Not equal.
-    Ne,
-    /// Less.
-    Lt,
-    /// Less or equal.
-    Le,
-    /// Greater.
-    Gt,
-    /// Greater or equal.
-    Ge,
-}
-
-/// How a reduction combines elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ReduceOp {
-    /// Sum, from 0.
-    Sum,
-    /// Product, from 1.
-    Product,
-    /// Maximum, from -infinity (floats), the smallest value, or false; NaN wins.
-    Max,
-    /// Minimum, from infinity, the largest value, or true; NaN wins.
-    Min,
-}
-
-impl BinaryOp {
-    /// Whether the result is Bool whatever the operands are.
-    pub fn is_comparison(self) -> bool {
-        matches!(self, BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge)
-    }
 }
 
 /// A tensor held by a graph: shared, and compared by its contents.
