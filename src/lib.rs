@@ -1,6 +1,8 @@
 //! Sublane: a GPU compute engine on wgpu compute shaders.
 
 pub mod error;
+pub mod graph;
+pub mod ops;
 pub mod plan;
 pub mod tensor;
 
