@@ -1,9 +1,13 @@
 //! Sublane: a GPU compute engine on wgpu compute shaders.
 
 pub mod error;
+pub mod files;
 pub mod graph;
 pub mod ops;
 pub mod plan;
+pub mod progress;
+pub mod shaders;
+pub mod stats;
 pub mod tensor;
 
 pub use error::{Error, ErrorKind, Result};

@@ -26,19 +26,23 @@ impl Composed {
         Some((stem, *line))
     }
 
-    /// `message` with each place `label:LINE:COLUMN` of the text replaced by the file and line it comes from.
-    pub fn locate(&self, message: &str, label: &str) -> String {
-        let needle = format!("{label}:");
-        let mut parts = message.split(needle.as_str());
-        let mut out = parts.next().unwrap_or_default().to_string();
-        for part in parts {
-            let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-            match part[..digits].parse().ok().and_then(|line| self.origin(line)) {
-                Some((stem, line)) => out.push_str(&format!("{stem}.wgsl:{line}{}", &part[digits..])),
-                None => out.push_str(&format!("{needle}{part}")),
+    /// The same error, with the places in the diagnostic of [`Error::Invalid`] given as files and the lines in them.
+    pub fn locate(&self, mut error: Error) -> Error {
+        if let Error::Invalid { kernel, message, .. } = &mut error {
+            // naga writes `KERNEL:LINE:COLUMN`.
+            let label = format!("{kernel}:");
+            let mut parts = message.split(label.as_str());
+            let mut located = parts.next().unwrap_or_default().to_string();
+            for part in parts {
+                let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+                match part[..digits].parse().ok().and_then(|line| self.origin(line)) {
+                    Some((stem, line)) => located.push_str(&format!("{stem}.wgsl:{line}{}", &part[digits..])),
+                    None => located.push_str(&format!("{label}{part}")),
+                }
             }
+            *message = located;
         }
-        out
+        error
     }
 }
 
@@ -186,8 +190,9 @@ mod tests {
     #[test]
     fn places_in_messages_name_the_file() {
         let composed = compose("main", FILES, &[]).expect("composes");
-        let message = composed.locate("error at main:5:3, not main:77:1 nor main: x", "main");
-        assert_eq!(message, "error at main.wgsl:7:3, not main:77:1 nor main: x");
+        let message = "error at main:5:3, not main:77:1 nor main: x".to_string();
+        let error = composed.locate(Error::Invalid { kernel: "main".into(), target: "webgpu".into(), message });
+        assert!(error.to_string().ends_with("error at main.wgsl:7:3, not main:77:1 nor main: x"), "{error}");
     }
 
     #[test]

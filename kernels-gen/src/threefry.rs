@@ -36,6 +36,11 @@ impl Key {
         Key([seed as u32, (seed >> 32) as u32])
     }
 
+    /// The key of those words (see [`Key::words`]).
+    pub fn from_words(words: [u32; 2]) -> Self {
+        Key(words)
+    }
+
     /// The key of stream number `stream` of this key.
     #[must_use]
     pub fn stream(self, stream: u64) -> Self {

@@ -2,27 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::plan::{Command, ExecutionPlan, SlotRole};
-
-/// What a twin is called with: the words of its kernel's bindings, its parameters and the size of the dispatch.
-pub struct TwinCall<'a> {
-    /// Storage bindings, in order, as 32-bit words.
-    pub buffers: Vec<&'a mut [u32]>,
-    /// Parameter words.
-    pub params: &'a [u32],
-    /// Workgroups in x, y, z.
-    pub workgroups: [u32; 3],
-    /// Invocations of a workgroup in x, y, z.
-    pub workgroup_size: [u32; 3],
-}
-
-/// The CPU twin of a hand-written kernel.
-#[derive(Clone, Copy)]
-pub struct Twin {
-    /// Stem of the shader file, which is the kernel's name.
-    pub name: &'static str,
-    /// Does to the buffers what one dispatch does.
-    pub run: fn(TwinCall<'_>) -> Result<()>,
-}
+pub use crate::shaders::twins::{Twin, TwinCall};
 
 /// Runs `plan` on the CPU. `slots` holds the words of every slot (see [`allocate`]) and is updated in place.
 pub fn run(plan: &ExecutionPlan, slots: &mut [Vec<u32>], twins: &[Twin]) -> Result<()> {

@@ -1,0 +1,123 @@
+//! Files: whole reads, gzip recognised by its first bytes, writes that are complete or not there, and the cache folder.
+
+use crate::error::{Error, Result};
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Writes `bytes` to `path`, or leaves what was there: the bytes go to a new file in the same folder, which then takes the name.
+pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
+    let path = path.as_ref();
+    let fail = |e: std::io::Error| Error::io(path, "write", e);
+    let folder = path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".sublane-");
+    #[cfg(unix)]
+    {
+        // A temporary file is private by default; this one becomes an ordinary file, which the user's mask decides on.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(folder).map_err(fail)?;
+    file.write_all(bytes).map_err(fail)?;
+    file.as_file().sync_all().map_err(fail)?;
+    file.persist(path).map_err(|e| fail(e.error))?;
+    Ok(())
+}
+
+/// All bytes of a file.
+pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>> {
+    std::fs::read(&path).map_err(|e| Error::io(&path, "read", e))
+}
+
+/// All bytes of a file, unpacked if its first bytes say gzip, whatever its name says. A broken or truncated archive is
+/// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed).
+pub fn read_maybe_gzip(path: impl AsRef<Path>) -> Result<Vec<u8>> {
+    let raw = read(&path)?;
+    if !raw.starts_with(&[0x1f, 0x8b]) {
+        return Ok(raw);
+    }
+    let mut unpacked = Vec::new();
+    flate2::read::MultiGzDecoder::new(raw.as_slice()).read_to_end(&mut unpacked).map_err(|e| {
+        let message = format!("`{}` is a broken or truncated gzip archive: {e}", path.as_ref().display());
+        Error::malformed(message).with_source(e)
+    })?;
+    Ok(unpacked)
+}
+
+/// The folder in which Sublane keeps what it can make again, from the environment: `SUBLANE_CACHE`, or the user's cache folder.
+/// `None` where the environment names none. For the edges of a program; everything else takes the folder as an argument.
+pub fn cache_folder_from_env() -> Option<PathBuf> {
+    cache_folder(|name| std::env::var_os(name))
+}
+
+/// [`cache_folder_from_env`] for an environment given as a function; a variable that is empty counts as unset.
+pub fn cache_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let folder = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    folder("SUBLANE_CACHE").or_else(|| {
+        let user = if cfg!(windows) {
+            folder("LOCALAPPDATA")
+        } else {
+            folder("XDG_CACHE_HOME").or_else(|| {
+                let below = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
+                Some(folder("HOME")?.join(below))
+            })
+        };
+        Some(user?.join("sublane"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+    use flate2::{Compression, write::GzEncoder};
+
+    #[test]
+    fn a_write_replaces_the_file_and_leaves_nothing_else() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("report.json");
+        write_atomic(&path, b"old and longer").expect("written");
+        write_atomic(&path, b"new").expect("written");
+        assert_eq!(read(&path).expect("read"), b"new");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 1);
+        let error = write_atomic(folder.path().join("no/such/folder"), b"x").expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.to_string().contains("no/such/folder"), "{error}");
+    }
+
+    #[test]
+    fn gzip_is_known_by_its_bytes_and_a_truncated_one_is_malformed() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("data.bin");
+        let data: Vec<u8> = (0..10_000u32).map(|i| (i % 251) as u8).collect();
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(&data).expect("packed");
+        let packed = encoder.finish().expect("packed");
+
+        for (stored, what) in [(&packed, "packed"), (&data, "plain")] {
+            write_atomic(&path, stored).expect("written");
+            assert_eq!(read_maybe_gzip(&path).expect(what), data);
+        }
+        for len in [2, 9, 20, packed.len() / 2, packed.len() - 1] {
+            write_atomic(&path, &packed[..len]).expect("written");
+            let error = read_maybe_gzip(&path).expect_err("truncated");
+            assert_eq!(error.kind(), ErrorKind::Malformed);
+            assert!(error.to_string().contains("data.bin"), "{error}");
+        }
+        assert_eq!(read_maybe_gzip(folder.path().join("none")).expect_err("missing").kind(), ErrorKind::Io);
+    }
+
+    #[test]
+    fn the_cache_folder_is_the_first_that_the_environment_names() {
+        let with = |pairs: &'static [(&'static str, &'static str)]| {
+            cache_folder(move |name| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v)))
+        };
+        assert_eq!(with(&[("SUBLANE_CACHE", "/a"), ("HOME", "/h")]), Some(PathBuf::from("/a")));
+        assert_eq!(with(&[]), None);
+        if cfg!(target_os = "linux") {
+            assert_eq!(with(&[("SUBLANE_CACHE", ""), ("HOME", "/h")]), Some(PathBuf::from("/h/.cache/sublane")));
+            assert_eq!(with(&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")]), Some(PathBuf::from("/x/sublane")));
+        }
+    }
+}

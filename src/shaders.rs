@@ -1,0 +1,164 @@
+//! The table of hand-written shaders, and the twins of those in `shaders/shared`.
+//!
+//! A shader is a file `shaders/<system>/<stem>.wgsl`; stems are unique. A kernel's file has an entry point of its own name; a
+//! library has none and is `#import`ed. A permutation defines flags that the file tests, and is a kernel of its own whose name ends
+//! with them: `threefry_fill` with `UNIFORM` is `threefry_fill_uniform`.
+
+use crate::error::{Error, Result};
+use kernels_gen::{Binding, BindingKind, Formula, KernelSource, Target, WgslFeatures, compose, validate};
+
+pub mod twins;
+
+/// A hand-written kernel, in all its permutations.
+pub struct Shader {
+    /// File stem.
+    pub stem: &'static str,
+    /// Text of the file, before it is composed.
+    pub text: &'static str,
+    /// Flags of each permutation; the empty list is the kernel that is named like the file.
+    pub permutations: &'static [&'static [&'static str]],
+    /// Bindings, the parameter block last.
+    pub bindings: &'static [(&'static str, BindingKind)],
+    /// 32-bit words of the parameter block.
+    pub num_params: usize,
+    /// Invocations of a workgroup, `overrides` applied.
+    pub workgroup_size: [u32; 3],
+    /// Values of the `override` declarations.
+    pub overrides: &'static [(&'static str, f64)],
+    /// Bytes of workgroup memory, `overrides` applied.
+    pub workgroup_bytes: u32,
+    /// Optional features of WGSL the text uses.
+    pub features: WgslFeatures,
+    /// What one dispatch costs.
+    pub cost: fn() -> Cost,
+}
+
+/// Cost of one dispatch, from the words of its parameter block.
+pub struct Cost {
+    /// Floating-point operations.
+    pub flops: Formula,
+    /// Bytes read and written, each buffer counted once.
+    pub bytes: Formula,
+    /// The most loop iterations one invocation runs, all loops together.
+    pub max_iterations: Formula,
+}
+
+const PLAIN: WgslFeatures = WgslFeatures { f16: false, subgroups: false, int64: false };
+
+macro_rules! text {
+    ($path:literal) => {
+        include_str!(concat!("../shaders/", $path, ".wgsl"))
+    };
+}
+
+/// Files without an entry point, as (stem, text).
+pub const LIBRARIES: &[(&str, &str)] = &[("threefry", text!("shared/threefry"))];
+
+/// Every hand-written kernel.
+pub const SHADERS: &[Shader] = &[
+    Shader {
+        stem: "scale_add",
+        text: text!("shared/scale_add"),
+        permutations: &[&[]],
+        bindings: &[("x", BindingKind::Read), ("y", BindingKind::ReadWrite), ("params", BindingKind::Params)],
+        num_params: 2,
+        workgroup_size: [256, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 0,
+        features: PLAIN,
+        cost: || Cost {
+            flops: Formula::Const(2) * Formula::Param(0),
+            bytes: Formula::Const(12) * Formula::Param(0),
+            max_iterations: Formula::Const(0),
+        },
+    },
+    Shader {
+        stem: "threefry_fill",
+        text: text!("shared/threefry_fill"),
+        permutations: &[&[], &["UNIFORM"]],
+        bindings: &[("out", BindingKind::ReadWrite), ("params", BindingKind::Params)],
+        num_params: 5,
+        workgroup_size: [256, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 0,
+        features: PLAIN,
+        cost: || Cost { flops: Formula::Const(0), bytes: Formula::Const(4) * Formula::Param(0), max_iterations: Formula::Const(0) },
+    },
+];
+
+impl Shader {
+    /// Name of the permutation that defines `flags`: entry point, label and key in reports.
+    pub fn name(&self, flags: &[&str]) -> String {
+        flags.iter().fold(self.stem.to_string(), |name, flag| format!("{name}_{}", flag.to_lowercase()))
+    }
+
+    /// The kernel of the permutation that defines `flags`, composed and checked for `target`.
+    pub fn source(&self, flags: &[&str], target: &Target) -> Result<KernelSource> {
+        let files: Vec<(&str, &str)> = LIBRARIES.iter().copied().chain([(self.stem, self.text)]).collect();
+        let composed = compose::compose(self.stem, &files, flags)?;
+        let name = self.name(flags);
+        let cost = (self.cost)();
+        let source = KernelSource {
+            wgsl: composed.wgsl.replace(&format!("fn {}(", self.stem), &format!("fn {name}(")),
+            bindings: self.bindings.iter().map(|&(name, kind)| Binding::new(name, kind)).collect(),
+            num_params: self.num_params,
+            workgroup_size: self.workgroup_size,
+            overrides: self.overrides.iter().map(|&(name, value)| (name.to_string(), value.to_bits())).collect(),
+            workgroup_bytes: self.workgroup_bytes,
+            features: self.features,
+            flops: cost.flops,
+            bytes: cost.bytes,
+            max_iterations: cost.max_iterations,
+            name,
+        };
+        validate::check(&source, target).map_err(|e| composed.locate(e))?;
+        Ok(source)
+    }
+}
+
+/// Every permutation of every kernel, as (shader, flags).
+pub fn kernels() -> impl Iterator<Item = (&'static Shader, &'static [&'static str])> {
+    SHADERS.iter().flat_map(|shader| shader.permutations.iter().map(move |&flags| (shader, flags)))
+}
+
+/// The hand-written kernel of that name, composed and checked for `target`.
+pub fn kernel(name: &str, target: &Target) -> Result<KernelSource> {
+    let Some((shader, flags)) = kernels().find(|(shader, flags)| shader.name(flags) == name) else {
+        let names: Vec<String> = kernels().map(|(shader, flags)| shader.name(flags)).collect();
+        return Err(Error::invalid(format!("there is no hand-written kernel `{name}`; there are {}", names.join(", "))));
+    };
+    shader.source(flags, target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_passes_every_writer_of_every_preset() {
+        for target in Target::presets() {
+            for (shader, flags) in kernels() {
+                let wanted = (shader.features.f16 && !target.f16) || (shader.features.subgroups && !target.subgroups);
+                let source = shader.source(flags, &target);
+                assert_eq!(source.is_err(), wanted, "{}", shader.name(flags));
+                if let Ok(source) = source {
+                    validate::validate(&source, &target).expect("every backend takes it");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_fault_names_the_file_and_line_it_stands_in() {
+        let broken = Shader { text: "#import threefry\nfn threefry_fill() {}\nfn broken( {", ..SHADERS[1] };
+        let error = broken.source(&[], &Target::webgpu()).expect_err("no WGSL");
+        assert_eq!(error.kind(), crate::ErrorKind::Shader);
+        assert!(error.to_string().contains("threefry_fill.wgsl:3:12"), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_kernel_is_answered_with_the_known_ones() {
+        let error = kernel("threefry", &Target::webgpu()).expect_err("a library is no kernel");
+        assert!(error.to_string().contains("scale_add, threefry_fill, threefry_fill_uniform"), "{error}");
+    }
+}
