@@ -6,8 +6,10 @@
 
 pub mod compose;
 pub mod dtype;
+pub mod emit;
 pub mod error;
 pub mod index;
+pub mod ir;
 pub mod scalar;
 pub mod source;
 pub mod target;
