@@ -6,6 +6,8 @@ pub mod graph;
 pub mod ops;
 pub mod plan;
 pub mod progress;
+#[cfg(feature = "cli")]
+pub mod report;
 pub mod shaders;
 pub mod stats;
 pub mod tensor;

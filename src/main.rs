@@ -1,2 +1,7 @@
 //! The `sublane` binary.
-fn main() {}
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -1,0 +1,47 @@
+//! The command line: one file a command, and here what they share.
+//!
+//! Results go to standard output, progress and logs to standard error. The exit code is 0, 1 if the work failed, or 2 if the command
+//! line is wrong. A reader that closes the pipe early is no error.
+
+mod kernels;
+mod options;
+mod output;
+
+use clap::Parser;
+use output::Outcome;
+use std::process::ExitCode;
+
+/// Runs GPU compute kernels on any adapter.
+#[derive(Debug, Parser)]
+#[command(name = "sublane", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    options: options::Options,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List, print and check kernels, without an adapter
+    #[command(subcommand)]
+    Kernels(kernels::Command),
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    cli.options.start_logging();
+    let outcome = match &cli.command {
+        Command::Kernels(command) => kernels::run(command, &cli.options),
+    };
+    match outcome {
+        Ok(Outcome::Passed) => ExitCode::SUCCESS,
+        Ok(Outcome::Failed) => ExitCode::FAILURE,
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

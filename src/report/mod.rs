@@ -1,0 +1,152 @@
+//! What a command found, for people and for programs: the same [`Report`] is printed as text and as one JSON object.
+//!
+//! JSON begins with `schema, command, adapter, driver, seed`; flat keys follow, the table is `rows`, an array of objects.
+
+use serde_json::{Map, Value};
+
+mod text;
+
+/// Version of the JSON layout; a change that breaks readers raises it.
+pub const SCHEMA: u32 = 1;
+
+/// A column of a [`Table`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    /// Key in JSON; ends with its unit where it has one.
+    pub key: &'static str,
+    /// Heading in text.
+    pub title: &'static str,
+}
+
+impl Column {
+    /// A column of that key and heading.
+    pub const fn new(key: &'static str, title: &'static str) -> Self {
+        Column { key, title }
+    }
+}
+
+/// A table: each row has one value for each column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Value>>,
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(columns: &[Column]) -> Self {
+        Table { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row. A cell that is missing or has no value is `null`.
+    pub fn row<const N: usize>(&mut self, cells: [Value; N]) {
+        let mut cells = cells.to_vec();
+        cells.resize(self.columns.len(), Value::Null);
+        self.rows.push(cells);
+    }
+
+    /// Number of rows.
+    pub fn num_rows(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+/// A line of text with a key: `label: value unit`.
+#[derive(Debug, Clone, PartialEq)]
+struct Field {
+    key: &'static str,
+    label: String,
+    value: Value,
+    unit: &'static str,
+}
+
+/// What a command found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    command: String,
+    adapter: Option<(String, String)>,
+    seed: u64,
+    fields: Vec<Field>,
+    table: Option<Table>,
+}
+
+impl Report {
+    /// An empty report of `command`, run with `seed`.
+    pub fn new(command: impl Into<String>, seed: u64) -> Self {
+        Report { command: command.into(), adapter: None, seed, fields: Vec::new(), table: None }
+    }
+
+    /// Says which adapter and driver the figures come from. A report without is of work that used none.
+    #[must_use]
+    pub fn on(mut self, adapter: impl Into<String>, driver: impl Into<String>) -> Self {
+        self.adapter = Some((adapter.into(), driver.into()));
+        self
+    }
+
+    /// Adds a figure: key in JSON, label and unit in text.
+    pub fn field(&mut self, key: &'static str, label: impl Into<String>, value: impl Into<Value>, unit: &'static str) {
+        self.fields.push(Field { key, label: label.into(), value: value.into(), unit });
+    }
+
+    /// Sets the table.
+    pub fn table(&mut self, table: Table) {
+        self.table = Some(table);
+    }
+
+    /// The report as one JSON object.
+    pub fn to_json(&self) -> Value {
+        let (adapter, driver) = self.adapter.clone().map_or((Value::Null, Value::Null), |(a, d)| (a.into(), d.into()));
+        let mut object = Map::new();
+        object.insert("schema".into(), SCHEMA.into());
+        object.insert("command".into(), self.command.as_str().into());
+        object.insert("adapter".into(), adapter);
+        object.insert("driver".into(), driver);
+        object.insert("seed".into(), self.seed.into());
+        for field in &self.fields {
+            object.insert(field.key.into(), field.value.clone());
+        }
+        if let Some(table) = &self.table {
+            let keys = || table.columns.iter().map(|c| c.key.to_string());
+            let rows = table.rows.iter().map(|row| Value::Object(keys().zip(row.iter().cloned()).collect()));
+            object.insert("rows".into(), rows.collect());
+        }
+        Value::Object(object)
+    }
+
+    /// The report as text for people.
+    pub fn to_text(&self) -> String {
+        text::report(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let mut report = Report::new("bench device", 7).on("llvmpipe", "Mesa 1");
+        report.field("probed_copy_gbps", "copy", 8.25, "GB/s");
+        let mut table = Table::new(&[Column::new("name", "kernel"), Column::new("median_ms", "ms"), Column::new("share", "share")]);
+        table.row(["copy".into(), 1.5.into()]);
+        report.table(table);
+        report
+    }
+
+    #[test]
+    fn json_begins_with_the_head_and_ends_with_the_rows() {
+        let json = report().to_json().to_string();
+        let expected = r#"{"schema":1,"command":"bench device","adapter":"llvmpipe","driver":"Mesa 1","seed":7,"#.to_string()
+            + r#""probed_copy_gbps":8.25,"rows":[{"name":"copy","median_ms":1.5,"share":null}]}"#;
+        assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn text_shows_adapter_fields_and_table() {
+        let text = report().to_text();
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        assert_eq!(lines[0], "adapter  llvmpipe (Mesa 1)");
+        assert_eq!(lines[1], "copy     8.25 GB/s");
+        assert!(lines.iter().any(|l| l.contains("kernel") && l.contains("ms") && l.contains("share")), "{text}");
+        assert!(lines.iter().any(|l| l.contains("copy") && l.contains("1.5") && l.ends_with('-')), "{text}");
+    }
+}
