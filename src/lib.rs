@@ -1,5 +1,6 @@
 //! Sublane: a GPU compute engine on wgpu compute shaders.
 
+pub mod device;
 pub mod error;
 pub mod files;
 pub mod graph;

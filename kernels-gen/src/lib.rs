@@ -10,6 +10,7 @@ pub mod emit;
 pub mod error;
 pub mod index;
 pub mod ir;
+pub mod probes;
 pub mod scalar;
 pub mod source;
 pub mod target;

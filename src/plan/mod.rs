@@ -95,6 +95,22 @@ pub enum Command {
     },
 }
 
+/// Folds `n` workgroups into two dimensions of at most `max_per_dim`. A kernel finds its place as `wid.x + wid.y * num_workgroups.x` and
+/// leaves if that is past its count. None for `n` = 0: a zero launches nothing.
+///
+/// # Errors
+///
+/// [`ErrorKind::Limit`](crate::error::ErrorKind::Limit) where two dimensions do not hold them.
+pub fn fold_workgroups(n: u64, max_per_dim: u32) -> Result<[u32; 3]> {
+    let max = u64::from(max_per_dim.max(1));
+    let y = n.div_ceil(max).max(1);
+    if y > max {
+        return Err(Error::limit(format!("{n} workgroups do not fit two dimensions of {max}; split the work into several dispatches")));
+    }
+    // Rows of equal length leave fewer than `y` workgroups without work.
+    Ok([n.div_ceil(y) as u32, y as u32, 1])
+}
+
 /// Kernels, slots and the commands over them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ExecutionPlan {
@@ -207,5 +223,23 @@ impl ExecutionPlan {
             return Ok(());
         }
         Err(Error::internal(format!("malformed execution plan:\n{}", faults.join("\n"))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fold_workgroups;
+
+    #[test]
+    fn folds_cover_the_count_within_the_limit() {
+        assert_eq!(fold_workgroups(0, 65_535).expect("fits"), [0, 1, 1]);
+        assert_eq!(fold_workgroups(65_535, 65_535).expect("fits"), [65_535, 1, 1]);
+        assert_eq!(fold_workgroups(65_536, 65_535).expect("fits"), [32_768, 2, 1]);
+        for n in [1, 7, 8, 9, 50, 63, 64] {
+            let [x, y, z] = fold_workgroups(n, 8).expect("fits").map(u64::from);
+            assert!(x <= 8 && y <= 8 && z == 1 && x * y >= n && x * y - n < y, "{n}: {x} x {y}");
+        }
+        assert!(fold_workgroups(65, 8).is_err());
+        assert!(fold_workgroups(u64::MAX, u32::MAX).is_err());
     }
 }

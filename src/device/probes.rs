@@ -1,0 +1,174 @@
+//! Measures an adapter: FMA rate, bandwidth, cost of dispatches and submissions.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use kernels_gen::KernelSource;
+use kernels_gen::probes::{self, FmaVariant, Traffic, WORKGROUP_INVOCATIONS};
+use serde::Serialize;
+
+use crate::device::{Clock, Device, Executor};
+use crate::error::{Error, Result};
+use crate::plan::{ExecutionPlan, SlotRole, fold_workgroups};
+
+/// Rate of one FMA kernel.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FmaProbe {
+    /// Kernel: `probe_fma_<type>_c<chains>_u<unroll>`.
+    pub name: String,
+    /// Billions of floating-point operations a second; a multiply-add is two.
+    pub gflops: f64,
+}
+
+/// What an adapter can do, measured. Bandwidths are in 10^9 bytes a second, for buffers of 16 MiB and of 128 MiB.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Probes {
+    /// The clock of the kernels; dispatches and submissions are always timed by the host.
+    pub clock: Clock,
+    /// Best rate of the sixteen FMA kernels.
+    pub fma_gflops: f64,
+    /// The kernel that reached it.
+    pub fma_best: String,
+    /// All sixteen.
+    pub fma: Vec<FmaProbe>,
+    /// One buffer read.
+    pub read_gbps: [f64; 2],
+    /// One buffer written.
+    pub write_gbps: [f64; 2],
+    /// One buffer copied to another; both count.
+    pub copy_gbps: [f64; 2],
+    /// Two buffers added into a third; all three count.
+    pub r2w1_gbps: [f64; 2],
+    /// Microseconds one more dispatch costs in a submission.
+    pub dispatch_us: f64,
+    /// Microseconds from a submission of one dispatch to its end.
+    pub submission_us: f64,
+}
+
+/// Sizes of the buffers that bandwidth is measured with.
+pub const BANDWIDTH_BYTES: [u64; 2] = [16 << 20, 128 << 20];
+
+/// Floating-point operations of one invocation of an FMA kernel.
+const FMA_FLOPS: u64 = 1 << 16;
+/// Shortest time, in nanoseconds, that counts as a measurement of an FMA kernel; shorter ones get more work.
+const FMA_MIN_NS: u64 = 4_000_000;
+/// Runs of which the median is taken, after a first one that is not counted.
+const RUNS: usize = 5;
+/// Dispatches of the dispatch probe.
+const DISPATCHES: usize = 512;
+
+impl Probes {
+    /// Runs all probes; a few seconds on a software adapter. `step` is told the name of each before it runs and may end the measurement
+    /// with an error.
+    pub fn run(device: &Device, mut step: impl FnMut(&str) -> Result<()>) -> Result<Self> {
+        let mut fma = Vec::new();
+        for variant in FmaVariant::all() {
+            let kernel = Arc::new(variant.kernel());
+            step(&kernel.name)?;
+            fma.push(FmaProbe { name: kernel.name.clone(), gflops: fma_gflops(device, variant, &kernel)? });
+        }
+        let best = fma.iter().max_by(|a, b| a.gflops.total_cmp(&b.gflops));
+        let best = best.cloned().ok_or_else(|| Error::internal("no FMA probe ran"))?;
+        let mut gbps = [[0.0; 2]; 4];
+        for (traffic, rates) in Traffic::ALL.into_iter().zip(&mut gbps) {
+            let kernel = Arc::new(probes::bandwidth(traffic));
+            for (bytes, rate) in BANDWIDTH_BYTES.into_iter().zip(rates) {
+                step(&format!("{}, {} MiB", kernel.name, bytes >> 20))?;
+                *rate = bandwidth_gbps(device, traffic, &kernel, bytes)?;
+            }
+        }
+        let [read_gbps, write_gbps, copy_gbps, r2w1_gbps] = gbps;
+        step("dispatch and submission cost")?;
+        let (dispatch_us, submission_us) = launch_costs(device)?;
+        Ok(Probes {
+            clock: device.info().clock,
+            fma_gflops: best.gflops,
+            fma_best: best.name,
+            fma,
+            read_gbps,
+            write_gbps,
+            copy_gbps,
+            r2w1_gbps,
+            dispatch_us,
+            submission_us,
+        })
+    }
+}
+
+fn fma_gflops(device: &Device, variant: FmaVariant, kernel: &Arc<KernelSource>) -> Result<f64> {
+    let bound = device.info().limits.max_loop_iterations.unwrap_or(u64::MAX);
+    let iterations = (FMA_FLOPS / variant.flops_per_iteration()).min(bound) as u32;
+    // A factor below 1 and a positive summand: the chains neither overflow nor sink into subnormals.
+    let (factor, summand) = (0.75f32.to_bits(), 0.5f32.to_bits());
+    let mut workgroups: u32 = 64;
+    loop {
+        let mut plan = ExecutionPlan::new();
+        let sink = plan.slot("sink", 16, SlotRole::Output);
+        let params = [iterations, workgroups, factor, summand];
+        plan.dispatch(kernel, &[sink], &params, [workgroups, 1, 1]);
+        let ns = median_ns(&Executor::load(device, &plan)?)?;
+        let most = device.info().limits.max_workgroups_per_dim;
+        if ns < FMA_MIN_NS && workgroups < most {
+            let factor = (FMA_MIN_NS / ns.max(1) + 1).clamp(2, 64) as u32;
+            workgroups = workgroups.saturating_mul(factor).min(most);
+            continue;
+        }
+        return Ok(kernel.flops.eval(&params) as f64 / ns.max(1) as f64);
+    }
+}
+
+fn bandwidth_gbps(device: &Device, traffic: Traffic, kernel: &Arc<KernelSource>, bytes: u64) -> Result<f64> {
+    let mut plan = ExecutionPlan::new();
+    let slots: Vec<_> = (0..traffic.num_buffers())
+        .map(|i| {
+            let sink = traffic == Traffic::Read && i == 1;
+            plan.slot(format!("buffer {i}"), if sink { 16 } else { bytes }, SlotRole::State)
+        })
+        .collect();
+    let vecs = u32::try_from(bytes / 16).map_err(|_| Error::internal("a bandwidth probe past 32 bits"))?;
+    let groups = u64::from(vecs).div_ceil(u64::from(WORKGROUP_INVOCATIONS * traffic.vecs_per_invocation()));
+    let workgroups = fold_workgroups(groups, device.info().limits.max_workgroups_per_dim)?;
+    plan.dispatch(kernel, &slots, &[vecs], workgroups);
+    let ns = median_ns(&Executor::load(device, &plan)?)?;
+    Ok(kernel.bytes.eval(&[vecs]) as f64 / ns.max(1) as f64)
+}
+
+/// Median time of a plan of one dispatch, after a run in which the driver compiles it and touches its memory.
+fn median_ns(executor: &Executor) -> Result<u64> {
+    executor.profile(&[])?;
+    let mut times = Vec::with_capacity(RUNS);
+    for _ in 0..RUNS {
+        times.push(executor.profile(&[])?.commands.iter().map(|c| c.ns).sum());
+    }
+    Ok(median(times))
+}
+
+fn median(mut times: Vec<u64>) -> u64 {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or(0)
+}
+
+/// Microseconds of one more dispatch, and of a submission of one.
+fn launch_costs(device: &Device) -> Result<(f64, f64)> {
+    let kernel = Arc::new(probes::tiny());
+    let time = |dispatches: usize| -> Result<f64> {
+        let mut plan = ExecutionPlan::new();
+        let count = plan.slot("count", 16, SlotRole::State);
+        for _ in 0..dispatches {
+            plan.dispatch(&kernel, &[count], &[], [1, 1, 1]);
+        }
+        let executor = Executor::load(device, &plan)?;
+        let mut times = Vec::new();
+        for _ in 0..=4 * RUNS {
+            let start = Instant::now();
+            executor.enqueue(&[])?;
+            device.wait_idle()?;
+            times.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        }
+        times.remove(0);
+        Ok(median(times) as f64 / 1e3)
+    };
+    let (one, many) = (time(1)?, time(DISPATCHES)?);
+    let dispatch_us = ((many - one) / (DISPATCHES - 1) as f64).max(0.0);
+    Ok((dispatch_us, one))
+}

@@ -1,0 +1,192 @@
+//! What goes wrong on a device is an error value of the right kind, and the device stays usable.
+
+mod device_common;
+
+use std::sync::Arc;
+
+use device_common::*;
+use sublane::device::{Device, DeviceOptions, DeviceTensor, Executor, adapters};
+use sublane::plan::{ExecutionPlan, SlotRole};
+use sublane::{DType, Error, ErrorKind};
+
+fn works(device: &Device) {
+    let (plan, x, y) = affine_plan(33, 1);
+    let out = Executor::load(device, &plan).expect("loads").run(&[(x, bytes(&[2; 33]))], &[y]).expect("runs");
+    if device.info().backend != "noop" {
+        assert_eq!(words(&out[0]), vec![7; 33]);
+    }
+}
+
+fn refused(device: &Device, plan: &ExecutionPlan) -> Error {
+    let used = device.used_bytes();
+    let error = Executor::load(device, plan).expect_err("refused");
+    assert_eq!(device.used_bytes(), used, "nothing is kept of what did not load");
+    works(device);
+    error
+}
+
+fn says(error: &Error, kind: ErrorKind, words: &[&str]) {
+    assert_eq!(error.kind(), kind, "{error}");
+    for word in words {
+        assert!(error.to_string().contains(word), "`{word}` is not in: {error}");
+    }
+}
+
+#[test]
+fn unknown_adapters_are_named_with_those_there_are() {
+    let names = adapters();
+    assert!(!names.is_empty(), "these tests need an adapter");
+    for wanted in ["no such adapter", "99"] {
+        let options = DeviceOptions { adapter: Some(wanted.into()), ..DeviceOptions::default() };
+        says(&Device::open(&options).expect_err("refused"), ErrorKind::NoAdapter, &[wanted, &names[0].name]);
+    }
+    let options = DeviceOptions { adapter: Some("0".into()), ..DeviceOptions::default() };
+    assert_eq!(Device::open(&options).expect("opens").info().name, names[0].name);
+    let options = DeviceOptions { adapter: Some(names[0].name[..4].to_uppercase()), ..DeviceOptions::default() };
+    assert_eq!(Device::open(&options).expect("opens").info().name, names[0].name);
+}
+
+#[test]
+fn bad_wgsl_names_the_kernel_and_the_place() {
+    let device = open();
+    let cases = [
+        ("broken", "@compute @workgroup_size(1) fn broken() { let x = ; }"),
+        ("mistyped", "@compute @workgroup_size(1) fn mistyped() { let x: u32 = 1.5; }"),
+        ("missing", "@compute @workgroup_size(1) fn another_name() {}"),
+        (
+            "unlike",
+            "@group(0) @binding(0) var<storage, read_write> y: array<u32>; @group(0) @binding(3) var<storage, read_write> z: array<u32>;
+             @compute @workgroup_size(1) fn unlike() { y[0] = z[0]; }",
+        ),
+    ];
+    for (name, wgsl) in cases {
+        let mut plan = ExecutionPlan::new();
+        let y = plan.slot("y", 4, SlotRole::Output);
+        plan.dispatch(&kernel(name, wgsl, &[("y", true)], 0, 1), &[y], &[], [1, 1, 1]);
+        says(&refused(&device, &plan), ErrorKind::Shader, &[name]);
+    }
+}
+
+#[test]
+fn memory_past_the_limit_is_refused_with_sizes() {
+    let options = DeviceOptions { memory_limit_bytes: Some(1 << 20), ..DeviceOptions::from_env() };
+    let device = Device::open(&options).expect("these tests need an adapter");
+    let (plan, ..) = affine_plan(200_000, 1);
+    says(&refused(&device, &plan), ErrorKind::OutOfMemory, &["800000", "1048576", "`y`"]);
+    let held = DeviceTensor::zeros(&device, DType::U8, &[1 << 20]).expect("just fits");
+    let error = DeviceTensor::zeros(&device, DType::U8, &[1]).expect_err("refused");
+    says(&error, ErrorKind::OutOfMemory, &["1048576"]);
+    drop(held);
+    works(&device);
+}
+
+#[test]
+fn buffers_and_bindings_past_the_limits_are_refused() {
+    let device = open();
+    let limits = device.info().limits.clone();
+    let error = device.buffer("huge", limits.max_buffer_bytes.saturating_add(1)).expect_err("refused");
+    says(&error, ErrorKind::Limit, &["huge", &limits.max_buffer_bytes.to_string()]);
+    says(&device.buffer("endless", u64::MAX).expect_err("refused"), ErrorKind::Limit, &["endless"]);
+
+    let device = Device::noop().expect("opens");
+    let mut plan = ExecutionPlan::new();
+    let x = plan.slot("long", (128 << 20) + 4, SlotRole::Input);
+    let y = plan.slot("y", 4, SlotRole::Output);
+    plan.dispatch(&affine(), &[x, y], &[1, 1], [1, 1, 1]);
+    says(&refused(&device, &plan), ErrorKind::Limit, &["`long`", "134217744", "134217728"]);
+}
+
+#[test]
+fn kernels_past_the_limits_are_refused() {
+    let device = Device::noop().expect("opens");
+    let load = |change: &dyn Fn(&mut kernels_gen::KernelSource), workgroups| {
+        let mut source = (*affine()).clone();
+        change(&mut source);
+        let mut plan = ExecutionPlan::new();
+        let x = plan.slot("x", 64, SlotRole::Input);
+        let y = plan.slot("y", 64, SlotRole::Output);
+        plan.dispatch(&Arc::new(source), &[x, y], &[1, 1], workgroups);
+        refused(&device, &plan)
+    };
+    says(&load(&|_| {}, [65_536, 1, 1]), ErrorKind::Limit, &["65536", "65535"]);
+    says(&load(&|s| s.workgroup_size = [512, 1, 1], [1, 1, 1]), ErrorKind::Limit, &["512", "256"]);
+    says(&load(&|s| s.workgroup_bytes = 16_385, [1, 1, 1]), ErrorKind::Limit, &["16385", "16384"]);
+    says(&load(&|s| s.features.f16 = true, [1, 1, 1]), ErrorKind::Unsupported, &["f16"]);
+
+    let mut plan = ExecutionPlan::new();
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let slots: Vec<_> = names.iter().map(|n| plan.slot(*n, 16, SlotRole::State)).collect();
+    let bindings: Vec<(&str, bool)> = names.iter().map(|&n| (n, true)).collect();
+    plan.dispatch(&kernel("wide", "", &bindings, 0, 1), &slots, &[], [1, 1, 1]);
+    says(&refused(&device, &plan), ErrorKind::Limit, &["`wide`", "8 storage buffers", "limit 7"]);
+}
+
+#[test]
+fn loops_past_the_bound_are_refused_and_loops_at_it_are_right() {
+    for device in [open(), Device::noop().expect("opens")] {
+        let plan = |n: u32| {
+            let mut plan = ExecutionPlan::new();
+            let y = plan.slot("y", 4, SlotRole::Output);
+            plan.dispatch(&looping(), &[y], &[n], [1, 1, 1]);
+            (plan, y)
+        };
+        let Some(bound) = device.info().limits.max_loop_iterations else { continue };
+        assert_eq!(device.target().max_loop_iterations, Some(bound));
+        let error = refused(&device, &plan(bound as u32 + 1).0);
+        says(&error, ErrorKind::Limit, &["`looping`", &(bound + 1).to_string(), &bound.to_string()]);
+        let (at, y) = plan(bound as u32);
+        let out = Executor::load(&device, &at).expect("loads").run(&[], &[y]).expect("runs");
+        if device.info().backend != "noop" {
+            assert_eq!(words(&out[0]), [bound as u32]);
+        }
+    }
+}
+
+#[test]
+fn a_lost_device_is_an_error_and_a_new_one_works() {
+    let device = open();
+    let (plan, x, y) = affine_plan(1 << 20, 1);
+    let executor = Executor::load(&device, &plan).expect("loads");
+    let input = vec![1; 1 << 20];
+    let tensor = DeviceTensor::zeros(&device, DType::F32, &[8]).expect("fits");
+    let pending = executor.submit(&[(x, bytes(&input))], &[y]).expect("starts");
+    device.destroy();
+    let lost = |result: Result<(), Error>| says(&result.expect_err("lost"), ErrorKind::DeviceLost, &["destroyed"]);
+    lost(pending.wait().map(drop));
+    lost(executor.run(&[(x, bytes(&input))], &[y]).map(drop));
+    lost(pollster::block_on(executor.run_async(&[], &[y])).map(drop));
+    lost(executor.enqueue(&[]));
+    lost(executor.profile(&[]).map(drop));
+    lost(tensor.read().map(drop));
+    lost(device.buffer("more", 16).map(drop));
+    lost(Executor::load(&device, &plan).map(drop));
+    lost(device.check_alive());
+    works(&open());
+}
+
+#[test]
+fn malformed_plans_are_refused() {
+    let device = open();
+    let (mut plan, x, y) = affine_plan(4, 1);
+    plan.dispatch(&affine(), &[x], &[1, 1], [1, 1, 1]);
+    plan.dispatch(&affine(), &[y, y], &[1, 1], [1, 1, 1]);
+    says(&refused(&device, &plan), ErrorKind::Internal, &["command 1", "command 2"]);
+}
+
+#[test]
+fn the_noop_device_loads_and_runs_plans() {
+    let device = Device::noop().expect("opens");
+    assert_eq!(device.info().backend, "noop");
+    assert_eq!(device.target().max_storage_buffers, 7);
+    for n in [0, 1, 257, 65_535 * 64 + 65] {
+        let (plan, x, y) = affine_plan(n, 1);
+        let executor = Executor::load(&device, &plan).expect("loads");
+        let input = vec![1; n as usize];
+        let out = executor.run(&[(x, bytes(&input))], &[y, x]).expect("runs");
+        // It runs no kernel, but copies as any device does.
+        assert_eq!(words(&out[1]), input);
+        assert_eq!(out[0].len(), n as usize * 4);
+        executor.profile(&[]).expect("runs");
+        pollster::block_on(executor.run_async(&[], &[y])).expect("runs");
+    }
+}
