@@ -1,7 +1,6 @@
 //! Compute pipelines, made once for each kernel of a device, and their cache on disk.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::device::{Device, unsafe_calls};
 use crate::error::{Error, ErrorKind, Result};
+use crate::files;
 
 /// A compiled kernel and the layout of its bind group.
 #[derive(Debug)]
@@ -176,14 +176,9 @@ impl DiskCache {
             return Ok(());
         }
         let Some(data) = self.raw.get_data() else { return Ok(()) };
-        let write = || {
-            let folder = self.path.parent().unwrap_or(Path::new("."));
-            std::fs::create_dir_all(folder)?;
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            file.write_all(&Sha256::digest(&data))?;
-            file.write_all(&data)?;
-            file.persist(&self.path).map_err(|error| error.error)
-        };
-        write().map(drop).map_err(|error| Error::io(&self.path, "write the pipeline cache", error))
+        if let Some(folder) = self.path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| Error::io(folder, "create", error))?;
+        }
+        files::write_atomic(&self.path, &[Sha256::digest(&data).as_slice(), &data].concat())
     }
 }

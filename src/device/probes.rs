@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::device::{Clock, Device, Executor};
 use crate::error::{Error, Result};
 use crate::plan::{ExecutionPlan, SlotRole, fold_workgroups};
+use crate::progress::Work;
 
 /// Rate of one FMA kernel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -58,28 +59,33 @@ const RUNS: usize = 5;
 const DISPATCHES: usize = 512;
 
 impl Probes {
-    /// Runs all probes; a few seconds on a software adapter. `step` is told the name of each before it runs and may end the measurement
-    /// with an error.
-    pub fn run(device: &Device, mut step: impl FnMut(&str) -> Result<()>) -> Result<Self> {
+    /// Runs all probes; a few seconds on a software adapter.
+    pub fn run(device: &Device, work: &Work<'_>) -> Result<Self> {
+        let variants = FmaVariant::all();
+        let part = work.part("multiply-add rate", variants.len() as u64);
         let mut fma = Vec::new();
-        for variant in FmaVariant::all() {
+        for variant in variants {
             let kernel = Arc::new(variant.kernel());
-            step(&kernel.name)?;
             fma.push(FmaProbe { name: kernel.name.clone(), gflops: fma_gflops(device, variant, &kernel)? });
+            part.advance(1)?;
         }
         let best = fma.iter().max_by(|a, b| a.gflops.total_cmp(&b.gflops));
         let best = best.cloned().ok_or_else(|| Error::internal("no FMA probe ran"))?;
+        drop(part);
+        let part = work.part("bandwidth", (Traffic::ALL.len() * BANDWIDTH_BYTES.len()) as u64);
         let mut gbps = [[0.0; 2]; 4];
         for (traffic, rates) in Traffic::ALL.into_iter().zip(&mut gbps) {
             let kernel = Arc::new(probes::bandwidth(traffic));
             for (bytes, rate) in BANDWIDTH_BYTES.into_iter().zip(rates) {
-                step(&format!("{}, {} MiB", kernel.name, bytes >> 20))?;
                 *rate = bandwidth_gbps(device, traffic, &kernel, bytes)?;
+                part.advance(1)?;
             }
         }
         let [read_gbps, write_gbps, copy_gbps, r2w1_gbps] = gbps;
-        step("dispatch and submission cost")?;
+        drop(part);
+        let part = work.part("dispatch and submission", 1);
         let (dispatch_us, submission_us) = launch_costs(device)?;
+        part.advance(1)?;
         Ok(Probes {
             clock: device.info().clock,
             fma_gflops: best.gflops,
