@@ -10,6 +10,7 @@ mod verify;
 
 pub use builder::GraphBuilder;
 pub use op::{BinaryOp, Composite, Constant, Op, Prim, ReduceOp, UnaryOp};
+pub(crate) use print::attributes;
 pub use verify::{VerifyError, verify};
 
 use kernels_gen::DType;

@@ -34,7 +34,8 @@ impl Graph {
     }
 }
 
-fn attributes(op: &Op) -> String {
+/// The attributes of an operation in brackets, or nothing where it has none.
+pub(crate) fn attributes(op: &Op) -> String {
     let text = match op {
         Op::Composite(composite) => composite.attributes(),
         Op::Prim(prim) => match prim {

@@ -2,7 +2,9 @@
 
 use super::RefTensor;
 use super::call::{BITS, Call, FLOATS, INTEGERS, NUMERIC, SIGNED};
+use super::cases::{Cases, SHAPES, edges, floats, plain, splat, uniform};
 use super::shape::ShapeOps;
+use super::tolerance::Tolerance;
 use super::value::Value;
 use crate::error::Result;
 use crate::graph::{BinaryOp, Op, Prim, TensorType, UnaryOp};
@@ -306,3 +308,113 @@ pub trait ElementwiseOps: Value {
 }
 
 impl<V: Value> ElementwiseOps for V {}
+
+pub(super) fn cases(cases: &mut Cases) {
+    let relative = |relative| Tolerance::Relative { relative, absolute: 1e-37 };
+    let absolute = |absolute| Tolerance::Relative { relative: 2e-6, absolute };
+    use UnaryOp::*;
+    for (op, low, high, tolerance) in [
+        (Neg, -2.0, 2.0, Tolerance::Exact),
+        (Abs, -2.0, 2.0, Tolerance::Exact),
+        (Sign, -2.0, 2.0, Tolerance::Exact),
+        (Exp, -20.0, 20.0, relative(2e-5)),
+        (Log, 1e-3, 1e3, absolute(1e-6)),
+        (Sqrt, 0.0, 1e4, relative(1e-6)),
+        (Sin, -3.1, 3.1, absolute(5e-4)),
+        (Cos, -3.1, 3.1, absolute(5e-4)),
+        (Tanh, -12.0, 12.0, absolute(2e-5)),
+        (Erf, -4.0, 4.0, absolute(2e-6)),
+        (Floor, -9.0, 9.0, Tolerance::Exact),
+        (Ceil, -9.0, 9.0, Tolerance::Exact),
+        (Round, -9.0, 9.0, Tolerance::Exact),
+    ] {
+        for shape in SHAPES {
+            cases.add(Prim::Unary(op), tolerance, vec![uniform(DType::F32, shape, low, high)]);
+        }
+        cases.add(Prim::Unary(op), tolerance, vec![uniform(DType::F32, &[5, 31], low, high).reversed()]);
+    }
+    // No form may overflow on the way to a finite value.
+    for (op, value, tolerance) in [
+        (Exp, 1000.0, Tolerance::Exact),
+        (Exp, -1000.0, Tolerance::Exact),
+        (Tanh, 1000.0, absolute(0.0)),
+        (Tanh, -1000.0, absolute(0.0)),
+        (Erf, 1000.0, absolute(0.0)),
+        (Erf, -1000.0, absolute(0.0)),
+    ] {
+        cases.add(Prim::Unary(op), tolerance, vec![splat(DType::F32, &[5], value)]);
+    }
+    for dtype in [DType::I32, DType::I8] {
+        cases.add(Prim::Unary(Neg), Tolerance::Exact, vec![edges(dtype, &[23])]);
+    }
+    for &dtype in INTEGERS {
+        for op in [Abs, Sign, Not] {
+            cases.add(Prim::Unary(op), Tolerance::Exact, vec![edges(dtype, &[23])]);
+        }
+    }
+    cases.add(Prim::Unary(Not), Tolerance::Exact, vec![plain(DType::Bool, &[257])]);
+    cases.add(Prim::Unary(IsNan), Tolerance::Exact, vec![edges(DType::F32, &[23])]);
+    for op in [Neg, Abs] {
+        cases.add(Prim::Unary(op), Tolerance::Bits, vec![edges(DType::F32, &[23])]);
+    }
+    binary_cases(cases);
+    for &dtype in &DType::ALL {
+        for shape in [&[] as &[usize], &[0], &[257], &[3, 5]] {
+            let operands = vec![plain(DType::Bool, shape), plain(dtype, shape), plain(dtype, shape)];
+            cases.add(Prim::Select, Tolerance::Bits, operands);
+        }
+        for &to in &DType::ALL {
+            cases.add(Prim::Cast(to), Tolerance::Relative { relative: 1e-7, absolute: 0.0 }, vec![plain(dtype, &[257])]);
+            if dtype.is_float() || to == DType::Bool || to.is_int() {
+                cases.add(Prim::Cast(to), Tolerance::Exact, vec![edges(dtype, &[23])]);
+            }
+        }
+    }
+    let specials = vec![plain(DType::Bool, &[242]), edges(DType::F32, &[242]), edges(DType::F32, &[242])];
+    cases.add(Prim::Select, Tolerance::Bits, specials);
+}
+
+fn binary_cases(cases: &mut Cases) {
+    use BinaryOp::*;
+    let float = Tolerance::Relative { relative: 1e-6, absolute: 1e-6 };
+    for op in [Add, Sub, Mul, Div, Rem, Max, Min, Lt, Le, Gt, Ge, Eq, Ne] {
+        let exact = matches!(op, Max | Min) || op.is_comparison();
+        let tolerance = if exact { Tolerance::Exact } else { float };
+        // A divisor stays away from 0, where the rounding of the quotient would be the difference.
+        let right = |shape: &[usize]| if matches!(op, Div | Rem) { uniform(DType::F32, shape, 0.5, 3.0) } else { floats(shape) };
+        for shape in SHAPES {
+            cases.add(Prim::Binary(op), tolerance, vec![floats(shape), right(shape)]);
+        }
+        cases.add(Prim::Binary(op), tolerance, vec![floats(&[6, 35]).repeated(), right(&[6, 35]).reversed()]);
+        for &dtype in INTEGERS {
+            cases.add(Prim::Binary(op), Tolerance::Exact, vec![edges(dtype, &[101]), edges(dtype, &[101])]);
+            cases.add(Prim::Binary(op), Tolerance::Exact, vec![plain(dtype, &[3, 35]), plain(dtype, &[3, 35])]);
+        }
+        if exact {
+            cases.add(Prim::Binary(op), Tolerance::Exact, vec![edges(DType::F32, &[121]), edges(DType::F32, &[121])]);
+        }
+    }
+    for shape in [&[] as &[usize], &[0], &[257]] {
+        let operands = vec![uniform(DType::F32, shape, 0.1, 4.0), uniform(DType::F32, shape, -3.0, 3.0)];
+        cases.add(Prim::Binary(Pow), Tolerance::Relative { relative: 1e-4, absolute: 0.0 }, operands);
+    }
+    // Whole powers of negative numbers, and the powers with names.
+    for exponent in [-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0] {
+        let low = if exponent == 0.5 { 0.0 } else { -3.0 };
+        let operands = vec![uniform(DType::F32, &[33], low, 3.0), splat(DType::F32, &[33], exponent)];
+        cases.add(Prim::Binary(Pow), Tolerance::Relative { relative: 1e-4, absolute: 0.0 }, operands);
+    }
+    for op in [And, Or, Xor] {
+        for &dtype in BITS {
+            cases.add(Prim::Binary(op), Tolerance::Exact, vec![edges(dtype, &[101]), edges(dtype, &[101])]);
+        }
+    }
+    for op in [Shl, Shr] {
+        for &dtype in INTEGERS {
+            cases.add(Prim::Binary(op), Tolerance::Exact, vec![edges(dtype, &[101]), uniform(dtype, &[101], 0.0, 40.0)]);
+        }
+    }
+    for op in [Eq, Ne] {
+        cases.add(Prim::Binary(op), Tolerance::Exact, vec![plain(DType::Bool, &[33]), plain(DType::Bool, &[33])]);
+    }
+}

@@ -2,7 +2,9 @@
 
 use super::RefTensor;
 use super::call::Call;
+use super::cases::{Cases, plain, uniform};
 use super::shape::resolve_axis;
+use super::tolerance::Tolerance;
 use super::value::Value;
 use crate::error::Result;
 use crate::graph::{Prim, TensorType};
@@ -46,3 +48,20 @@ pub trait GatherOps: Value {
 }
 
 impl<V: Value> GatherOps for V {}
+
+pub(super) fn cases(cases: &mut Cases) {
+    for &dtype in &DType::ALL {
+        for (data, indices, axis) in [
+            (&[7usize] as &[usize], &[5usize] as &[usize], 0),
+            (&[13, 5], &[2, 3], 0),
+            (&[5, 13], &[4], 1),
+            (&[3, 11, 5], &[], 1),
+            (&[3, 11, 5], &[0], 1),
+            (&[3, 1, 257], &[2], 1),
+        ] {
+            // Indices outside are clamped.
+            let operands = vec![plain(dtype, data), uniform(DType::I32, indices, -2.0, 15.0)];
+            cases.add(Prim::Gather { axis }, Tolerance::Bits, operands);
+        }
+    }
+}

@@ -3,19 +3,28 @@
 //! A family's file holds, from top to bottom: the types its operations take and give, their values by definition, its composites, and an
 //! extension trait over [`Value`], so that values of a graph builder and captured tensors get the operation alike.
 
+pub mod activation;
+pub mod attention;
 mod call;
+mod cases;
 pub mod conv;
 pub mod dot;
 pub mod elementwise;
 pub mod gather;
+pub mod norm;
+pub mod pool;
 pub mod reduce;
 mod reference;
 pub mod shape;
+pub mod stats;
+mod tolerance;
 mod value;
 pub mod window;
 
+pub use cases::{Fill, InputSpec, Layout, OpCase, cases};
 pub use reduce::identity as reduce_identity;
 pub use reference::{RefTensor, reference, reference_graph};
+pub use tolerance::{Difference, Tolerance};
 pub use value::Value;
 
 use crate::error::{Error, Result};
@@ -25,10 +34,17 @@ use call::Call;
 /// Everything that makes operations methods of a [`Value`].
 pub mod prelude {
     pub use super::Value;
+    pub use super::activation::ActivationOps;
+    pub use super::attention::AttentionOps;
+    pub use super::conv::ConvOps;
+    pub use super::dot::DotOps;
     pub use super::elementwise::ElementwiseOps;
     pub use super::gather::GatherOps;
+    pub use super::norm::NormOps;
+    pub use super::pool::PoolOps;
     pub use super::reduce::ReduceOps;
     pub use super::shape::ShapeOps;
+    pub use super::stats::StatisticOps;
 }
 
 /// Name of an operation: the primitive's, or the ONNX name of a composite.

@@ -2,8 +2,10 @@
 
 use super::RefTensor;
 use super::call::{Call, NUMERIC};
+use super::cases::{Cases, edges, floats, plain, splat, uniform};
 use super::elementwise::{max, min, wrap};
 use super::shape::{self, ShapeOps, resolve_axis};
+use super::tolerance::Tolerance;
 use super::value::Value;
 use crate::error::Result;
 use crate::graph::{Prim, ReduceOp, TensorType};
@@ -108,4 +110,52 @@ pub(crate) fn resolve_axes(axes: &[i64], rank: usize) -> Result<Vec<usize>> {
     resolved.sort_unstable();
     resolved.dedup();
     Ok(resolved)
+}
+
+pub(super) fn cases(cases: &mut Cases) {
+    use ReduceOp::*;
+    let shapes: &[(&[usize], &[usize])] = &[
+        (&[7], &[0]),
+        (&[], &[]),
+        (&[0], &[0]),
+        (&[3, 0], &[1]),
+        (&[0, 3], &[1]),
+        (&[5, 257], &[1]),
+        (&[257, 5], &[0]),
+        (&[3, 5, 7], &[0, 2]),
+        (&[3, 5, 7], &[1]),
+        (&[2, 3, 5, 7], &[0, 1, 2, 3]),
+        (&[4, 1, 3], &[1]),
+        (&[2, 4099], &[1]),
+    ];
+    for op in [Sum, Product, Max, Min] {
+        for &(shape, axes) in shapes {
+            let prim = Prim::Reduce { op, axes: axes.to_vec() };
+            let (tolerance, operand) = match op {
+                Sum => (Tolerance::Relative { relative: 1e-5, absolute: 2e-3 }, floats(shape)),
+                Product => (Tolerance::Relative { relative: 5e-4, absolute: 1e-37 }, uniform(DType::F32, shape, 0.95, 1.05)),
+                Max | Min => (Tolerance::Exact, floats(shape)),
+            };
+            cases.add(prim, tolerance, vec![operand]);
+        }
+        cases.add(
+            Prim::Reduce { op, axes: vec![1] },
+            if matches!(op, Max | Min) { Tolerance::Exact } else { Tolerance::Norm(1e-4) },
+            vec![uniform(DType::F32, &[6, 35], 0.9, 1.1).reversed()],
+        );
+        for &dtype in NUMERIC.iter().filter(|d| d.is_int()) {
+            for &(shape, axes) in &shapes[2..8] {
+                cases.add(Prim::Reduce { op, axes: axes.to_vec() }, Tolerance::Exact, vec![plain(dtype, shape)]);
+            }
+        }
+    }
+    for op in [Max, Min] {
+        for &(shape, axes) in &shapes[2..8] {
+            cases.add(Prim::Reduce { op, axes: axes.to_vec() }, Tolerance::Exact, vec![plain(DType::Bool, shape)]);
+        }
+        // NaN in every place of a row, and rows of infinities.
+        cases.add(Prim::Reduce { op, axes: vec![1] }, Tolerance::Exact, vec![edges(DType::F32, &[11, 10])]);
+        cases.add(Prim::Reduce { op, axes: vec![1] }, Tolerance::Exact, vec![edges(DType::F32, &[22, 3])]);
+        cases.add(Prim::Reduce { op, axes: vec![1] }, Tolerance::Exact, vec![splat(DType::F32, &[3, 65], f64::NEG_INFINITY)]);
+    }
 }

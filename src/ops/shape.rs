@@ -2,6 +2,8 @@
 
 use super::RefTensor;
 use super::call::Call;
+use super::cases::{Cases, edges, floats, plain};
+use super::tolerance::Tolerance;
 use super::value::Value;
 use crate::error::{Error, Result};
 use crate::graph::{GraphBuilder, NodeId, Prim, TensorType};
@@ -245,4 +247,47 @@ pub(crate) fn fill_shape(ty: &TensorType, shape: &[isize]) -> Result<Vec<usize>>
         _ => return Err(bad("at most one size may be -1")),
     };
     Ok(shape.iter().map(|&d| usize::try_from(d).unwrap_or(free)).collect())
+}
+
+pub(super) fn cases(cases: &mut Cases) {
+    let bits = Tolerance::Bits;
+    for &dtype in &DType::ALL {
+        let add = |cases: &mut Cases, prim: Prim, inputs: &[&[usize]]| {
+            cases.add(prim, bits, inputs.iter().map(|s| plain(dtype, s)).collect());
+        };
+        add(cases, Prim::Reshape(vec![6, 35]), &[&[2, 3, 5, 7]]);
+        add(cases, Prim::Reshape(vec![]), &[&[1, 1]]);
+        add(cases, Prim::Reshape(vec![0, 3]), &[&[5, 0]]);
+        add(cases, Prim::Transpose(vec![1, 0]), &[&[17, 33]]);
+        add(cases, Prim::Transpose(vec![2, 0, 3, 1]), &[&[2, 3, 5, 7]]);
+        add(cases, Prim::Transpose(vec![1, 0]), &[&[0, 3]]);
+        add(cases, Prim::Transpose(vec![]), &[&[]]);
+        add(cases, Prim::Broadcast { shape: vec![3, 5, 7], dims: vec![0, 2] }, &[&[3, 7]]);
+        add(cases, Prim::Broadcast { shape: vec![3, 5, 7], dims: vec![0, 1, 2] }, &[&[1, 5, 1]]);
+        add(cases, Prim::Broadcast { shape: vec![257], dims: vec![] }, &[&[]]);
+        add(cases, Prim::Broadcast { shape: vec![0, 4], dims: vec![1] }, &[&[4]]);
+        let slice = |starts: &[usize], steps: &[isize], sizes: &[usize]| Prim::Slice {
+            starts: starts.to_vec(),
+            steps: steps.to_vec(),
+            sizes: sizes.to_vec(),
+        };
+        add(cases, slice(&[1, 2], &[1, 3], &[3, 11]), &[&[5, 35]]);
+        add(cases, slice(&[4, 34], &[-1, -2], &[5, 18]), &[&[5, 35]]);
+        add(cases, slice(&[0, 0], &[1, 1], &[0, 35]), &[&[5, 35]]);
+        add(cases, Prim::Pad { low: vec![1, 0, 3], high: vec![0, 2, 1] }, &[&[2, 3, 5], &[]]);
+        add(cases, Prim::Pad { low: vec![2], high: vec![3] }, &[&[0], &[]]);
+        add(cases, Prim::Pad { low: vec![0], high: vec![0] }, &[&[7], &[]]);
+        add(cases, Prim::Concat { axis: 0 }, &[&[3, 5], &[1, 5], &[0, 5], &[4, 5]]);
+        add(cases, Prim::Concat { axis: 1 }, &[&[3, 5], &[3, 2]]);
+        add(cases, Prim::Concat { axis: 0 }, &[&[7]]);
+    }
+    cases.add(Prim::Transpose(vec![1, 0]), bits, vec![edges(DType::F32, &[11, 11])]);
+    cases.add(Prim::Reshape(vec![35, 6]), bits, vec![floats(&[6, 5, 7]).reversed()]);
+    let operands = (0..9).map(|i| floats(&[2, i + 1])).collect();
+    cases.add(Prim::Concat { axis: 1 }, bits, operands);
+    for dtype in [DType::I32, DType::U32, DType::F32] {
+        for (shape, axis) in [(&[257usize] as &[usize], 0), (&[3, 5, 7], 1), (&[3, 0], 0), (&[1], 0)] {
+            cases.add(Prim::Iota { ty: TensorType::new(dtype, shape), axis }, Tolerance::Exact, vec![]);
+        }
+    }
 }

@@ -2,8 +2,11 @@
 
 use super::RefTensor;
 use super::call::Call;
+use super::cases::{Cases, plain};
+use super::tolerance::Tolerance;
 use crate::error::{Error, Result};
-use crate::graph::TensorType;
+use crate::graph::{Prim, TensorType};
+use kernels_gen::DType;
 
 /// How far windows may reach over the edges.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -133,4 +136,19 @@ pub(super) fn window(x: &RefTensor, shape: &[usize], spatial: usize, strides: &[
     all.extend(inner.iter().zip(strides).map(|(a, &b)| a * b as isize));
     all.extend(inner.iter().zip(dilations).map(|(a, &b)| a * b as isize));
     x.strided(shape, 0, &all)
+}
+
+pub(super) fn cases(cases: &mut Cases) {
+    for &dtype in &DType::ALL {
+        for (shape, sizes, strides, dilations) in [
+            (&[7usize] as &[usize], &[3usize] as &[usize], &[1usize] as &[usize], &[1usize] as &[usize]),
+            (&[2, 9], &[3], &[2], &[2]),
+            (&[2, 3, 8, 9], &[2, 3], &[1, 2], &[2, 1]),
+            (&[0, 5], &[2], &[1], &[1]),
+            (&[2, 5], &[5], &[1], &[1]),
+        ] {
+            let window = Prim::Window { sizes: sizes.to_vec(), strides: strides.to_vec(), dilations: dilations.to_vec() };
+            cases.add(window, Tolerance::Bits, vec![plain(dtype, shape)]);
+        }
+    }
 }
