@@ -242,7 +242,7 @@ pub(crate) fn fill_shape(ty: &TensorType, shape: &[isize]) -> Result<Vec<usize>>
     let product = num_elems(&known)?;
     let free = match shape.len() - known.len() {
         0 => 1,
-        1 if product != 0 && ty.num_elems() % product == 0 => ty.num_elems() / product,
+        1 if product != 0 && ty.num_elems().is_multiple_of(product) => ty.num_elems() / product,
         1 => return Err(bad("no size fits in place of -1")),
         _ => return Err(bad("at most one size may be -1")),
     };
