@@ -11,6 +11,7 @@ pub mod progress;
 pub mod report;
 pub mod shaders;
 pub mod stats;
+pub mod suite;
 pub mod tensor;
 
 pub use error::{Error, ErrorKind, Result};

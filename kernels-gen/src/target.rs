@@ -1,7 +1,5 @@
 //! What a kernel may assume of the adapter it is made for.
 
-use crate::{Error, Result};
-
 /// Kind of adapter; the tile tables of the heroes are keyed on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AdapterClass {
@@ -100,18 +98,6 @@ impl Target {
         }
     }
 
-    /// Workgroups in x, y, z that cover `workgroups` of a linear index, past what one dimension holds. A kernel finds its index as
-    /// `wid.x + wid.y * num_workgroups.x` and compares it with its count, for the rectangle may hold a few workgroups more.
-    pub fn fold_workgroups(&self, workgroups: u64) -> Result<[u32; 3]> {
-        let most = u64::from(self.max_workgroups_per_dim);
-        let rows = workgroups.div_ceil(most).max(1);
-        if rows > most {
-            let message = format!("a dispatch of {workgroups} workgroups is past {most} x {most}, the most target `{}` takes", self.name);
-            return Err(Error::Unsupported(message));
-        }
-        Ok([workgroups.div_ceil(rows) as u32, rows as u32, 1])
-    }
-
     /// The presets, in the order they are listed to users.
     pub fn presets() -> [Target; 3] {
         [Target::webgpu(), Target::software(), Target::desktop()]
@@ -120,22 +106,5 @@ impl Target {
     /// The preset of that name.
     pub fn preset(name: &str) -> Option<Target> {
         Target::presets().into_iter().find(|t| t.name == name)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn workgroups_fold_into_a_rectangle_that_wastes_less_than_a_row() {
-        let target = Target::webgpu();
-        for (workgroups, grid) in
-            [(0, [0, 1, 1]), (1, [1, 1, 1]), (65_535, [65_535, 1, 1]), (65_536, [32_768, 2, 1]), (65_537, [32_769, 2, 1])]
-        {
-            assert_eq!(target.fold_workgroups(workgroups).expect("fits"), grid);
-        }
-        assert_eq!(target.fold_workgroups(65_535 * 65_535).expect("fits"), [65_535, 65_535, 1]);
-        assert!(target.fold_workgroups(65_535 * 65_535 + 1).is_err());
     }
 }

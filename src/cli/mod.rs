@@ -3,9 +3,15 @@
 //! Results go to standard output, progress and logs to standard error. The exit code is 0, 1 if the work failed, or 2 if the command
 //! line is wrong. A reader that closes the pipe early is no error.
 
+mod bench;
+mod demo;
+mod device;
+mod devices;
 mod kernels;
 mod options;
 mod output;
+mod progress;
+mod selftest;
 
 use clap::Parser;
 use output::Outcome;
@@ -23,6 +29,15 @@ struct Cli {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// List the adapters, and limits and features of the chosen one
+    Devices,
+    /// Run kernels on the adapter and compare them with the processor's answers
+    Demo,
+    /// Compare every kernel with its reference on the adapter
+    Selftest,
+    /// Measure the adapter
+    #[command(subcommand)]
+    Bench(bench::Command),
     /// List, print and check kernels, without an adapter
     #[command(subcommand)]
     Kernels(kernels::Command),
@@ -33,6 +48,10 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     cli.options.start_logging();
     let outcome = match &cli.command {
+        Command::Devices => devices::run(&cli.options),
+        Command::Demo => demo::run(&cli.options),
+        Command::Selftest => selftest::run(&cli.options),
+        Command::Bench(command) => bench::run(command, &cli.options),
         Command::Kernels(command) => kernels::run(command, &cli.options),
     };
     match outcome {

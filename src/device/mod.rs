@@ -26,7 +26,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub use adapter::{AdapterInfo, adapters};
 pub use executor::Executor;
 pub use memory::{Buffer, DeviceTensor};
-pub use probes::{FmaProbe, Probes};
+pub use probes::{BANDWIDTH_BYTES, FmaProbe, Probes};
 pub use profile::{Clock, CommandTime, Profile};
 pub use readback::Pending;
 
