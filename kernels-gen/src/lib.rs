@@ -8,6 +8,7 @@ pub mod compose;
 pub mod dtype;
 pub mod emit;
 pub mod error;
+pub mod heroes;
 pub mod index;
 pub mod ir;
 pub mod probes;

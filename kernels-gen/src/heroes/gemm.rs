@@ -1,0 +1,438 @@
+//! Matrix product `C[b, i, j] = sum over k of A[b, i, k] * B[b, k, j]`, accumulated in f32.
+//!
+//! Holes (`u32` indices, always in range):
+//!
+//! | function | gives | needed |
+//! |---|---|---|
+//! | `load_a1(b, i, k) -> f32` | `A[b, i, k]` | always |
+//! | `load_a(b, i, k) -> vec4<f32>` | `A[b, i, k..k+4]` for [`VecAxis::K`], `A[b, i..i+4, k]` for [`VecAxis::Free`] | unless `a_vec` is `None` |
+//! | `load_b1(b, k, j) -> f32` | `B[b, k, j]` | always |
+//! | `load_b(b, k, j) -> vec4<f32>` | `B[b, k..k+4, j]` for [`VecAxis::K`], `B[b, k, j..j+4]` for [`VecAxis::Free`] | unless `b_vec` is `None` |
+//! | `store1(b, i, j, v: f32)` | writes the result `v` | always |
+//! | `store(b, i, j, v: vec4<f32>)` | writes the results `j..j+4` | if `store_vec` |
+//!
+//! Vector holes are called with the vectorised index a multiple of 4.
+
+use super::text::{Text, clamp, component};
+use super::{SUBGROUP_LANES, Sharing, Skeleton, check_limits};
+use crate::error::{Error, Result};
+use crate::target::Target;
+
+/// Axis of an operand along which its vector hole reads four elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum VecAxis {
+    /// None: the operand is read element by element.
+    None,
+    /// The contracted axis.
+    K,
+    /// The operand's own axis: m of A, n of B.
+    Free,
+}
+
+/// Sizes of a matrix product and how its operands can be read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct GemmProblem {
+    /// Number of products; operands with fewer matrices are broadcast by their holes.
+    pub batch: u32,
+    /// Rows of A and C.
+    pub m: u32,
+    /// Columns of B and C.
+    pub n: u32,
+    /// Contracted size; 0 gives zeros, which still pass through the epilogue.
+    pub k: u32,
+    /// Vector axis of A.
+    pub a_vec: VecAxis,
+    /// Vector axis of B.
+    pub b_vec: VecAxis,
+    /// Whether four results of a row can be written at once.
+    pub store_vec: bool,
+}
+
+/// Tile sizes of a matrix product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct GemmConfig {
+    /// Rows of C a lane holds; with [`Sharing::Subgroup`] a multiple of 8.
+    pub tile_m: u32,
+    /// Columns of C a lane holds, a multiple of 4.
+    pub tile_n: u32,
+    /// Steps of k unrolled, a multiple of 4; with [`Sharing::Workgroup`] the depth of the staged tiles.
+    pub tile_k: u32,
+    /// Lanes of a workgroup along n and m; `[8, 1]` with [`Sharing::Subgroup`].
+    pub workgroup: [u32; 2],
+    /// How lanes share operands.
+    pub sharing: Sharing,
+}
+
+impl GemmProblem {
+    /// Floating-point operations, two a multiplication and addition.
+    pub fn flops(&self) -> u64 {
+        [self.m, self.n, self.k].iter().fold(2 * u64::from(self.batch), |f, d| f.saturating_mul(u64::from(*d)))
+    }
+
+    /// The problem with vector axes kept only where sizes are whole vectors.
+    fn normalised(&self) -> GemmProblem {
+        let keep = |axis, free: u32| if axis == VecAxis::Free && !free.is_multiple_of(4) { VecAxis::None } else { axis };
+        GemmProblem {
+            a_vec: keep(self.a_vec, self.m),
+            b_vec: keep(self.b_vec, self.n),
+            store_vec: self.store_vec && self.n.is_multiple_of(4),
+            ..self.clone()
+        }
+    }
+}
+
+impl GemmConfig {
+    fn check(&self) -> Result<()> {
+        let ok = self.tile_m > 0
+            && self.tile_n > 0
+            && self.tile_n.is_multiple_of(4)
+            && self.tile_k > 0
+            && self.tile_k.is_multiple_of(4)
+            && u64::from(self.tile_m) * u64::from(self.tile_n) <= 1024
+            && match self.sharing {
+                Sharing::Lane => true,
+                Sharing::Subgroup => self.workgroup == [SUBGROUP_LANES, 1] && self.tile_m.is_multiple_of(SUBGROUP_LANES),
+                Sharing::Workgroup => false,
+            };
+        if ok {
+            return Ok(());
+        }
+        Err(Error::Unsupported(format!(
+            "matrix product configuration {self:?}: tile_n and tile_k are multiples of 4, a lane holds 1 to 1024 results, and subgroup \
+             sharing takes workgroups of [8, 1] and a tile_m that is a multiple of 8"
+        )))
+    }
+}
+
+/// The entry point `entry` that computes `problem` with tiles `config`.
+///
+/// Fails where the configuration is malformed or past the target's limits, and where the loop over k would pass the target's
+/// bound on loop iterations: split k then.
+pub fn skeleton(problem: &GemmProblem, config: &GemmConfig, target: &Target, entry: &str) -> Result<Skeleton> {
+    config.check()?;
+    let subgroups = config.sharing == Sharing::Subgroup;
+    check_limits(target, "matrix product", config.workgroup, 0, subgroups)?;
+    let step = unrolled_step(problem.k, config.tile_k, target)?;
+    let problem = problem.normalised();
+    let work = Generator { p: &problem, c: config, step, text: Text::default() };
+    let tiles = u64::from(problem.batch) * u64::from(work.tiles_m()) * u64::from(work.tiles_n());
+    let workgroups = target.fold_workgroups(tiles)?;
+    Ok(Skeleton {
+        wgsl: work.entry(entry, tiles),
+        workgroup_size: [config.workgroup[0], config.workgroup[1], 1],
+        workgroups,
+        workgroup_bytes: 0,
+        subgroups,
+        flops: problem.flops(),
+        max_iterations: u64::from(problem.k / step),
+    })
+}
+
+/// Steps of k in one iteration: the configuration's, doubled until the loop keeps within the target's bound.
+fn unrolled_step(k: u32, tile_k: u32, target: &Target) -> Result<u32> {
+    const MAX_STEP: u32 = 64;
+    let bound = target.max_loop_iterations.unwrap_or(u64::MAX);
+    let mut step = tile_k;
+    while u64::from(k / step) > bound {
+        step *= 2;
+        if step > MAX_STEP {
+            return Err(Error::Unsupported(format!(
+                "matrix product with k = {k} needs more than the {bound} loop iterations that target `{}` allows; split k into parts of at \
+                 most {}",
+                target.name,
+                bound.saturating_mul(u64::from(MAX_STEP / 2))
+            )));
+        }
+    }
+    Ok(step)
+}
+
+struct Generator<'a> {
+    p: &'a GemmProblem,
+    c: &'a GemmConfig,
+    /// Steps of k an iteration takes.
+    step: u32,
+    text: Text,
+}
+
+impl Generator<'_> {
+    /// Rows of C a workgroup computes.
+    fn block_m(&self) -> u32 {
+        match self.c.sharing {
+            Sharing::Subgroup => self.c.tile_m,
+            _ => self.c.tile_m * self.c.workgroup[1],
+        }
+    }
+
+    fn block_n(&self) -> u32 {
+        self.c.tile_n * self.c.workgroup[0]
+    }
+
+    fn tiles_m(&self) -> u32 {
+        self.p.m.div_ceil(self.block_m())
+    }
+
+    fn tiles_n(&self) -> u32 {
+        self.p.n.div_ceil(self.block_n())
+    }
+
+    fn vecs(&self) -> u32 {
+        self.c.tile_n / 4
+    }
+
+    fn ragged_m(&self) -> bool {
+        !self.p.m.is_multiple_of(self.block_m())
+    }
+
+    fn ragged_n(&self) -> bool {
+        !self.p.n.is_multiple_of(self.block_n())
+    }
+
+    fn entry(mut self, entry: &str, tiles: u64) -> String {
+        let [x, y] = self.c.workgroup;
+        self.text.line(format!("@compute @workgroup_size({x}, {y}, 1)"));
+        self.text.line(format!("fn {entry}("));
+        self.text.line("    @builtin(workgroup_id) wid: vec3<u32>,");
+        self.text.line("    @builtin(num_workgroups) num_wg: vec3<u32>,");
+        if self.c.sharing == Sharing::Subgroup {
+            self.text.line("    @builtin(subgroup_invocation_id) sub_lane: u32,");
+        }
+        self.text.line("    @builtin(local_invocation_id) lane: vec3<u32>,");
+        self.text.line(") {");
+        self.text.line("let tile = wid.x + wid.y * num_wg.x;");
+        self.text.line(format!("if tile >= {tiles}u {{"));
+        self.text.line("return;");
+        self.text.line("}");
+        self.origin();
+        self.operand_indices();
+        for r in 0..self.c.tile_m {
+            for q in 0..self.vecs() {
+                self.text.line(format!("var c{r}_{q} = vec4<f32>();"));
+            }
+        }
+        let step = self.step;
+        let whole = self.p.k / step * step;
+        if whole > 0 {
+            self.text.line(format!("for (var k = 0u; k < {whole}u; k += {step}u) {{"));
+            for part in 0..step / 4 {
+                self.multiply(&format!("k + {}u", part * 4), 4);
+            }
+            self.text.line("}");
+        }
+        let mut at = whole;
+        while at < self.p.k {
+            let steps = (self.p.k - at).min(4);
+            self.multiply(&format!("{at}u"), steps);
+            at += steps;
+        }
+        self.store();
+        self.text.line("}");
+        self.text.finish()
+    }
+
+    /// First row and column of the lane, and the matrix of the batch.
+    fn origin(&mut self) {
+        let (tm, tn) = (self.tiles_m().max(1), self.tiles_n().max(1));
+        self.text.line(format!("let tile_n = tile % {tn}u;"));
+        self.text.line(format!("let tile_m = tile / {tn}u % {tm}u;"));
+        self.text.line(format!("let b = tile / {}u;", u64::from(tn) * u64::from(tm)));
+        let row = match self.c.sharing {
+            Sharing::Subgroup => format!("let row = tile_m * {}u;", self.block_m()),
+            _ => format!("let row = tile_m * {}u + lane.y * {}u;", self.block_m(), self.c.tile_m),
+        };
+        self.text.line(row);
+        let x = if self.c.sharing == Sharing::Subgroup { "sub_lane" } else { "lane.x" };
+        self.text.line(format!("let col = tile_n * {}u + {x} * 4u;", self.block_n()));
+    }
+
+    /// Column of the lane's q-th vector: lanes stand side by side, so that a workgroup reads consecutive addresses.
+    fn col(&self, q: u32) -> String {
+        format!("col + {}u", q * self.c.workgroup[0] * 4)
+    }
+
+    /// Loop-invariant row and column indices, held inside the operands.
+    fn operand_indices(&mut self) {
+        let (m, n) = (self.p.m, self.p.n);
+        let (rows_vec, cols_vec) = (self.p.a_vec == VecAxis::Free, self.p.b_vec == VecAxis::Free);
+        let ragged = self.ragged_m();
+        let width = if rows_vec { 4 } else { 1 };
+        match self.c.sharing {
+            Sharing::Subgroup => {
+                let loads = (self.c.tile_m / width).div_ceil(SUBGROUP_LANES);
+                for g in 0..loads {
+                    // With fewer vectors of rows than lanes, the lanes wrap around.
+                    let at = format!("(sub_lane + {}u) % {}u * {width}u", g * SUBGROUP_LANES, self.c.tile_m / width);
+                    self.text.line(format!("let row{g} = {};", clamp(format!("row + {at}"), m.saturating_sub(width), ragged)));
+                }
+            }
+            _ => {
+                for r in 0..self.c.tile_m.div_ceil(width) {
+                    let at = format!("row + {}u", r * width);
+                    let past = ragged || !self.c.tile_m.is_multiple_of(width);
+                    self.text.line(format!("let row{r} = {};", clamp(at, m.saturating_sub(width), past)));
+                }
+            }
+        }
+        let ragged = self.ragged_n();
+        for q in 0..self.vecs() {
+            if cols_vec {
+                self.text.line(format!("let col{q} = {};", clamp(self.col(q), n.saturating_sub(4), ragged)));
+            } else {
+                for e in 0..4 {
+                    self.text.line(format!("let col{q}_{e} = {};", clamp(format!("{} + {e}u", self.col(q)), n.saturating_sub(1), ragged)));
+                }
+            }
+        }
+    }
+
+    /// Loads and multiplies `steps` (at most 4) values of k from `k`, in a block of its own.
+    fn multiply(&mut self, k: &str, steps: u32) {
+        self.text.line("{");
+        self.text.line(format!("let k0 = {k};"));
+        let a = match self.c.sharing {
+            Sharing::Subgroup => self.load_a_subgroup(steps),
+            _ => self.load_a_lane(steps),
+        };
+        let b = self.load_b(steps);
+        for r in 0..self.c.tile_m {
+            for q in 0..self.vecs() {
+                let mut sum = format!("c{r}_{q}");
+                for step in 0..steps {
+                    sum = format!("fma(vec4<f32>({}), {}, {sum})", a(r, step), b(step, q));
+                }
+                self.text.line(format!("c{r}_{q} = {sum};"));
+            }
+        }
+        self.text.line("}");
+    }
+
+    /// Loads the lane's rows of A; the result names the element of (row, step).
+    fn load_a_lane(&mut self, steps: u32) -> Box<dyn Fn(u32, u32) -> String> {
+        match self.p.a_vec {
+            VecAxis::Free => {
+                for r in 0..self.c.tile_m.div_ceil(4) {
+                    for s in 0..steps {
+                        self.text.line(format!("let a{r}_{s} = load_a(b, row{r}, k0 + {s}u);"));
+                    }
+                }
+                Box::new(|r, s| format!("a{}_{s}.{}", r / 4, component(r)))
+            }
+            VecAxis::K if steps == 4 => {
+                for r in 0..self.c.tile_m {
+                    self.text.line(format!("let a{r} = load_a(b, row{r}, k0);"));
+                }
+                Box::new(|r, s| format!("a{r}.{}", component(s)))
+            }
+            _ => {
+                for r in 0..self.c.tile_m {
+                    for s in 0..steps {
+                        self.text.line(format!("let a{r}_{s} = load_a1(b, row{r}, k0 + {s}u);"));
+                    }
+                }
+                Box::new(|r, s| format!("a{r}_{s}"))
+            }
+        }
+    }
+
+    /// Loads the rows all lanes share, one lane a part, and broadcasts them.
+    fn load_a_subgroup(&mut self, steps: u32) -> Box<dyn Fn(u32, u32) -> String> {
+        let lanes = SUBGROUP_LANES;
+        match self.p.a_vec {
+            VecAxis::Free => {
+                for s in 0..steps {
+                    for g in 0..(self.c.tile_m / 4).div_ceil(lanes) {
+                        self.text.line(format!("let a{g}_{s} = load_a(b, row{g}, k0 + {s}u);"));
+                    }
+                    for quad in 0..self.c.tile_m / 4 {
+                        self.text.line(format!("let s{quad}_{s} = subgroupBroadcast(a{}_{s}, {}u);", quad / lanes, quad % lanes));
+                    }
+                }
+                Box::new(|r, s| format!("s{}_{s}.{}", r / 4, component(r)))
+            }
+            VecAxis::K if steps == 4 => {
+                for g in 0..self.c.tile_m / lanes {
+                    self.text.line(format!("let a{g} = load_a(b, row{g}, k0);"));
+                }
+                for r in 0..self.c.tile_m {
+                    self.text.line(format!("let s{r} = subgroupBroadcast(a{}, {}u);", r / lanes, r % lanes));
+                }
+                Box::new(|r, s| format!("s{r}.{}", component(s)))
+            }
+            _ => {
+                for s in 0..steps {
+                    for g in 0..self.c.tile_m / lanes {
+                        self.text.line(format!("let a{g}_{s} = load_a1(b, row{g}, k0 + {s}u);"));
+                    }
+                    for r in 0..self.c.tile_m {
+                        self.text.line(format!("let s{r}_{s} = subgroupBroadcast(a{}_{s}, {}u);", r / lanes, r % lanes));
+                    }
+                }
+                Box::new(|r, s| format!("s{r}_{s}"))
+            }
+        }
+    }
+
+    /// Loads the lane's columns of B; the result names the vector of (step, q).
+    fn load_b(&mut self, steps: u32) -> Box<dyn Fn(u32, u32) -> String> {
+        for q in 0..self.vecs() {
+            if self.p.b_vec == VecAxis::K && steps == 4 {
+                for e in 0..4 {
+                    self.text.line(format!("let b{q}_{e} = load_b(b, k0, col{q}_{e});"));
+                }
+                for s in 0..steps {
+                    let of = |e| format!("b{q}_{e}.{}", component(s));
+                    self.text.line(format!("let v{s}_{q} = vec4<f32>({}, {}, {}, {});", of(0), of(1), of(2), of(3)));
+                }
+            } else {
+                for s in 0..steps {
+                    let value = if self.p.b_vec == VecAxis::Free {
+                        format!("load_b(b, k0 + {s}u, col{q})")
+                    } else {
+                        let of = |e| format!("load_b1(b, k0 + {s}u, col{q}_{e})");
+                        format!("vec4<f32>({}, {}, {}, {})", of(0), of(1), of(2), of(3))
+                    };
+                    self.text.line(format!("let v{s}_{q} = {value};"));
+                }
+            }
+        }
+        Box::new(|s, q| format!("v{s}_{q}"))
+    }
+
+    /// Writes what lies inside C.
+    fn store(&mut self) {
+        for q in 0..self.vecs() {
+            self.text.line("{");
+            self.text.line(format!("let j = {};", self.col(q)));
+            for r in 0..self.c.tile_m {
+                let mut guards = Vec::new();
+                if self.ragged_m() {
+                    guards.push(format!("row + {r}u < {}u", self.p.m));
+                }
+                if self.p.store_vec && self.ragged_n() {
+                    guards.push(format!("j < {}u", self.p.n));
+                }
+                if !guards.is_empty() {
+                    self.text.line(format!("if {} {{", guards.join(" && ")));
+                }
+                if self.p.store_vec {
+                    self.text.line(format!("store(b, row + {r}u, j, c{r}_{q});"));
+                } else {
+                    for e in 0..4 {
+                        let write = format!("store1(b, row + {r}u, j + {e}u, c{r}_{q}.{});", component(e));
+                        if self.ragged_n() {
+                            self.text.line(format!("if j + {e}u < {}u {{", self.p.n));
+                            self.text.line(write);
+                            self.text.line("}");
+                        } else {
+                            self.text.line(write);
+                        }
+                    }
+                }
+                if !guards.is_empty() {
+                    self.text.line("}");
+                }
+            }
+            self.text.line("}");
+        }
+    }
+}

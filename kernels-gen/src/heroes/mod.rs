@@ -1,0 +1,92 @@
+//! Heroes: WGSL skeletons of the matrix product and the convolution, with typed holes.
+//!
+//! A skeleton is the text of an entry point. It calls functions it does not define, its *holes*: how an operand's element is
+//! read (a prologue may be fused into it) and how a result is written (the epilogue). The caller puts the holes, and the
+//! bindings they use, before the skeleton and has a whole kernel. Holes get indices that are in range, always; what lies
+//! outside is the skeleton's affair. Tile sizes are data ([`tiles`]), chosen by adapter class and shape.
+
+use crate::error::{Error, Result};
+use crate::source::{Binding, Formula, KernelSource, WgslFeatures};
+use crate::target::Target;
+
+pub mod gemm;
+pub mod tiles;
+
+#[cfg(test)]
+mod tests;
+mod text;
+
+/// Lanes that share operands in the subgroup variants. Adapters whose subgroups may be smaller must not be given those.
+pub const SUBGROUP_LANES: u32 = 8;
+
+/// How the lanes of a workgroup share what they load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sharing {
+    /// Not at all: each lane loads what it multiplies.
+    Lane,
+    /// Eight lanes of a subgroup load the operand they have in common once and broadcast it.
+    Subgroup,
+    /// Operand tiles are staged in workgroup memory.
+    Workgroup,
+}
+
+/// The entry point of a hero and what a dispatch of it costs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skeleton {
+    /// WGSL text: the entry point and module-scope variables; the holes must be defined before or after it.
+    pub wgsl: String,
+    /// Invocations of a workgroup.
+    pub workgroup_size: [u32; 3],
+    /// Workgroups of the dispatch, folded to the target's limit; x is 0 where there is nothing to write.
+    pub workgroups: [u32; 3],
+    /// Bytes of workgroup memory.
+    pub workgroup_bytes: u32,
+    /// Whether subgroup operations are used.
+    pub subgroups: bool,
+    /// Floating-point operations of the dispatch, two a multiplication and addition.
+    pub flops: u64,
+    /// Loop iterations of one invocation.
+    pub max_iterations: u64,
+}
+
+impl Skeleton {
+    /// The kernel `name` (the entry point the skeleton was made with): declarations and holes, then the skeleton. `bytes` is what
+    /// one dispatch reads and writes.
+    pub fn into_source(
+        self,
+        name: &str,
+        holes: &str,
+        bindings: Vec<Binding>,
+        num_params: usize,
+        bytes: impl Into<Formula>,
+    ) -> KernelSource {
+        KernelSource {
+            name: name.into(),
+            wgsl: format!("{holes}\n{}", self.wgsl),
+            bindings,
+            num_params,
+            workgroup_size: self.workgroup_size,
+            overrides: Vec::new(),
+            workgroup_bytes: self.workgroup_bytes,
+            features: WgslFeatures { subgroups: self.subgroups, ..WgslFeatures::default() },
+            flops: self.flops.into(),
+            bytes: bytes.into(),
+            max_iterations: self.max_iterations.into(),
+        }
+    }
+}
+
+/// Refuses configurations past the target's limits.
+fn check_limits(target: &Target, what: &str, workgroup: [u32; 2], bytes: u32, subgroups: bool) -> Result<()> {
+    let invocations = workgroup[0].saturating_mul(workgroup[1]);
+    let fault = if invocations == 0 || invocations > target.max_workgroup_invocations {
+        format!("{invocations} invocations a workgroup, allowed are 1 to {}", target.max_workgroup_invocations)
+    } else if bytes > target.max_workgroup_bytes {
+        format!("{bytes} bytes of workgroup memory, allowed are {}", target.max_workgroup_bytes)
+    } else if subgroups && !target.subgroups {
+        "subgroup operations, which the target lacks".to_string()
+    } else {
+        return Ok(());
+    };
+    Err(Error::Unsupported(format!("{what} configuration uses {fault}; choose one from the tile table of target `{}`", target.name)))
+}
