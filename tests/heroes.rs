@@ -1,0 +1,183 @@
+//! Heroes on the adapter of the machine, with plain holes, against sums in f64.
+
+mod device_common;
+
+use std::sync::Arc;
+
+use device_common::*;
+use kernels_gen::heroes::gemm::{self, GemmConfig, GemmProblem, VecAxis};
+use kernels_gen::heroes::{Sharing, tiles};
+use kernels_gen::{Binding, BindingKind, KernelSource, Target};
+use sublane::device::{Device, Executor};
+use sublane::plan::{ExecutionPlan, SlotRole};
+
+/// Values in -1..1 that do not repeat in step with any size used here.
+fn values(n: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+/// `||out - expected|| / ||expected||`; any NaN, which is what the output held before, makes it NaN.
+fn distance(out: &[f32], expected: &[f64]) -> f64 {
+    assert_eq!(out.len(), expected.len());
+    let square = |f: &dyn Fn(usize) -> f64| (0..out.len()).map(|i| f(i) * f(i)).sum::<f64>().sqrt();
+    square(&|i| f64::from(out[i]) - expected[i]) / square(&|i| expected[i]).max(1e-30)
+}
+
+/// Runs a kernel over two inputs and one output that is poisoned with NaN.
+fn run(device: &Device, source: KernelSource, workgroups: [u32; 3], x: &[f32], y: &[f32], out_elems: usize) -> Vec<f32> {
+    let mut plan = ExecutionPlan::new();
+    let of = |n: usize| 4 * n.max(1) as u64;
+    let slots = [
+        plan.slot("x", of(x.len()), SlotRole::Input),
+        plan.slot("y", of(y.len()), SlotRole::Input),
+        plan.slot("z", of(out_elems), SlotRole::Output),
+    ];
+    plan.dispatch(&Arc::new(source), &slots, &[], workgroups);
+    let executor = Executor::load(device, &plan).expect("loads");
+    executor.write(slots[2], bytemuck::cast_slice(&vec![f32::NAN; out_elems])).expect("writes");
+    let pad = |v: &[f32]| if v.is_empty() { vec![0.0] } else { v.to_vec() };
+    let (x, y) = (pad(x), pad(y));
+    let inputs = [(slots[0], bytemuck::cast_slice(&x)), (slots[1], bytemuck::cast_slice(&y))];
+    let out = executor.run(&inputs, &[slots[2]]).expect("runs");
+    bytemuck::pod_collect_to_vec(&out[0])
+}
+
+fn bindings() -> Vec<Binding> {
+    let kind = |name, kind| Binding::new(name, kind);
+    vec![kind("x", BindingKind::Read), kind("y", BindingKind::Read), kind("z", BindingKind::ReadWrite)]
+}
+
+const DECLARATIONS: &str = "
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> y: array<f32>;
+@group(0) @binding(2) var<storage, read_write> z: array<f32>;
+fn x4(i: u32) -> vec4<f32> { return vec4<f32>(x[i], x[i + 1u], x[i + 2u], x[i + 3u]); }
+fn y4(i: u32) -> vec4<f32> { return vec4<f32>(y[i], y[i + 1u], y[i + 2u], y[i + 3u]); }
+";
+
+/// A product whose operands may be stored transposed and broadcast over the batch; the epilogue doubles and adds 1.
+struct Product {
+    batch: u32,
+    m: u32,
+    n: u32,
+    k: u32,
+    a_transposed: bool,
+    b_transposed: bool,
+    b_broadcast: bool,
+    scalar: bool,
+}
+
+fn product(m: u32, n: u32, k: u32) -> Product {
+    Product { batch: 1, m, n, k, a_transposed: false, b_transposed: false, b_broadcast: false, scalar: false }
+}
+
+impl Product {
+    fn problem(&self) -> GemmProblem {
+        let pick = |axis, size: u32| if self.scalar || !size.is_multiple_of(4) { VecAxis::None } else { axis };
+        GemmProblem {
+            batch: self.batch,
+            m: self.m,
+            n: self.n,
+            k: self.k,
+            a_vec: if self.a_transposed { pick(VecAxis::Free, self.m) } else { pick(VecAxis::K, self.k) },
+            b_vec: if self.b_transposed { pick(VecAxis::K, self.k) } else { pick(VecAxis::Free, self.n) },
+            store_vec: !self.scalar && self.n.is_multiple_of(4),
+        }
+    }
+
+    fn strides(&self) -> [[u32; 3]; 2] {
+        let Product { m, n, k, .. } = *self;
+        let a = if self.a_transposed { [m * k, 1, m] } else { [m * k, k, 1] };
+        let batch = if self.b_broadcast { 0 } else { k * n };
+        [a, if self.b_transposed { [batch, 1, k] } else { [batch, n, 1] }]
+    }
+
+    fn holes(&self) -> String {
+        let [a, b] = self.strides();
+        let at = |s: [u32; 3], u: &str, v: &str| format!("b * {}u + {u} * {}u + {v} * {}u", s[0], s[1], s[2]);
+        let (a, b) = (at(a, "i", "k"), at(b, "k", "j"));
+        let c = format!("b * {}u + i * {}u + j", self.m * self.n, self.n);
+        let (m, n, k) = (self.m, self.n, self.k);
+        // An index out of range returns NaN, which the comparison finds.
+        format!(
+            "{DECLARATIONS}
+fn nan() -> f32 {{ return bitcast<f32>(0x7fc00000u + (arrayLength(&x) & 1u)); }}
+fn load_a1(b: u32, i: u32, k: u32) -> f32 {{ if i >= {m}u || k >= {k}u {{ return nan(); }} return x[{a}]; }}
+fn load_b1(b: u32, k: u32, j: u32) -> f32 {{ if j >= {n}u || k >= {k}u {{ return nan(); }} return y[{b}]; }}
+fn load_a(b: u32, i: u32, k: u32) -> vec4<f32> {{ return x4({a}); }}
+fn load_b(b: u32, k: u32, j: u32) -> vec4<f32> {{ return y4({b}); }}
+fn store1(b: u32, i: u32, j: u32, v: f32) {{ z[{c}] = 2.0 * v + 1.0; }}
+fn store(b: u32, i: u32, j: u32, v: vec4<f32>) {{
+    let at = {c};
+    z[at] = 2.0 * v.x + 1.0; z[at + 1u] = 2.0 * v.y + 1.0; z[at + 2u] = 2.0 * v.z + 1.0; z[at + 3u] = 2.0 * v.w + 1.0;
+}}
+"
+        )
+    }
+
+    fn check(&self, device: &Device, target: &Target, config: &GemmConfig) {
+        let Product { batch, m, n, k, .. } = *self;
+        let problem = self.problem();
+        let x = values((batch * m * k) as usize, 7);
+        let y = values((if self.b_broadcast { 1 } else { batch } * k * n) as usize, 11);
+        let made = gemm::skeleton(&problem, config, target, "gemm").expect("fits the target");
+        let workgroups = made.workgroups;
+        let source = made.into_source("gemm", &self.holes(), bindings(), 0, 0);
+        let out = run(device, source, workgroups, &x, &y, (batch * m * n) as usize);
+        let [a, b] = self.strides();
+        let mut expected = Vec::with_capacity(out.len());
+        for at in 0..batch * m * n {
+            let (batch, i, j) = (at / (m * n), at / n % m, at % n);
+            let of = |v: &[f32], s: [u32; 3], p: u32, q: u32| f64::from(v[(batch * s[0] + p * s[1] + q * s[2]) as usize]);
+            let sum: f64 = (0..k).map(|k| of(&x, a, i, k) * of(&y, b, k, j)).sum();
+            expected.push(2.0 * sum + 1.0);
+        }
+        let error = distance(&out, &expected);
+        let bound = 1e-6 * f64::from(k.max(1)).sqrt();
+        assert!(error < bound, "{problem:?} with {config:?}: error {error:e}, allowed {bound:e}");
+    }
+}
+
+#[test]
+fn products_of_awkward_sizes() {
+    let device = open();
+    let target = device.target();
+    for (m, n, k) in [(1, 1, 0), (257, 33, 0), (1, 3, 16), (16, 1, 1000), (257, 64, 127), (33, 127, 64), (3, 1000, 33), (64, 64, 257)] {
+        let product = product(m, n, k);
+        product.check(&device, &target, &tiles::gemm(&target, &product.problem()));
+    }
+}
+
+#[test]
+fn products_of_transposed_and_broadcast_operands() {
+    let device = open();
+    let target = device.target();
+    for (a_transposed, b_transposed) in [(false, true), (true, false), (true, true)] {
+        let product = Product { batch: 3, a_transposed, b_transposed, b_broadcast: a_transposed, ..product(100, 36, 52) };
+        product.check(&device, &target, &tiles::gemm(&target, &product.problem()));
+    }
+    let product = Product { batch: 2, scalar: true, ..product(40, 40, 18) };
+    product.check(&device, &target, &tiles::gemm(&target, &product.problem()));
+}
+
+#[test]
+fn products_with_the_tables_of_other_adapters() {
+    let device = open();
+    let target = device.target();
+    for table in [Target::webgpu(), Target::desktop(), Target { subgroups: false, ..Target::software() }] {
+        for config in tiles::gemm_table(&table) {
+            let lanes = config.workgroup[0] * config.workgroup[1];
+            if (config.sharing == Sharing::Subgroup && !target.subgroups) || lanes > target.max_workgroup_invocations {
+                continue;
+            }
+            product(70, 44, 37).check(&device, &target, config);
+        }
+    }
+}
