@@ -14,7 +14,7 @@
 //! Vector holes are called with the vectorised index a multiple of 4.
 
 use super::text::{Text, clamp, component};
-use super::{SUBGROUP_LANES, Sharing, Skeleton, check_limits};
+use super::{SUBGROUP_LANES, Sharing, Skeleton, check_limits, fold};
 use crate::error::{Error, Result};
 use crate::target::Target;
 
@@ -116,7 +116,7 @@ pub fn skeleton(problem: &GemmProblem, config: &GemmConfig, target: &Target, ent
     let problem = problem.normalised();
     let work = Generator { p: &problem, c: config, step, text: Text::default() };
     let tiles = u64::from(problem.batch) * u64::from(work.tiles_m()) * u64::from(work.tiles_n());
-    let workgroups = target.fold_workgroups(tiles)?;
+    let workgroups = fold(tiles, target, "matrix product")?;
     Ok(Skeleton {
         wgsl: work.entry(entry, tiles),
         workgroup_size: [config.workgroup[0], config.workgroup[1], 1],

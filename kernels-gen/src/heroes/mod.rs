@@ -76,6 +76,20 @@ impl Skeleton {
     }
 }
 
+/// Folds a number of workgroups into x and y; the kernel's linear index is `wid.x + wid.y * num_workgroups.x`.
+fn fold(total: u64, target: &Target, what: &str) -> Result<[u32; 3]> {
+    let most = u64::from(target.max_workgroups_per_dim.max(1));
+    let y = total.div_ceil(most).max(1);
+    if y > most || u32::try_from(total).is_err() {
+        return Err(Error::Unsupported(format!(
+            "{what} needs {total} workgroups, a dispatch on target `{}` has at most {}; split the outermost axis over several dispatches",
+            target.name,
+            most.saturating_mul(most).min(u64::from(u32::MAX))
+        )));
+    }
+    Ok([total.div_ceil(y) as u32, y as u32, 1])
+}
+
 /// Refuses configurations past the target's limits.
 fn check_limits(target: &Target, what: &str, workgroup: [u32; 2], bytes: u32, subgroups: bool) -> Result<()> {
     let invocations = workgroup[0].saturating_mul(workgroup[1]);
