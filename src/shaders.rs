@@ -39,7 +39,7 @@ pub struct Cost {
     pub flops: Formula,
     /// Bytes read and written, each buffer counted once.
     pub bytes: Formula,
-    /// The most loop iterations one invocation runs, all loops together.
+    /// The most loop iterations one invocation runs, counted as [`KernelSource::max_iterations`] says.
     pub max_iterations: Formula,
 }
 

@@ -124,20 +124,25 @@ fn kernels_past_the_limits_are_refused() {
 #[test]
 fn loops_past_the_bound_are_refused_and_loops_at_it_are_right() {
     for device in [open(), Device::noop().expect("opens")] {
-        let plan = |n: u32| {
+        let plan = |outer: u32, inner: u32| {
             let mut plan = ExecutionPlan::new();
-            let y = plan.slot("y", 4, SlotRole::Output);
-            plan.dispatch(&looping(), &[y], &[n], [1, 1, 1]);
+            let y = plan.slot("y", 8, SlotRole::Output);
+            plan.dispatch(&looping(), &[y], &[outer, inner], [1, 1, 1]);
             (plan, y)
         };
         let Some(bound) = device.info().limits.max_loop_iterations else { continue };
         assert_eq!(device.target().max_loop_iterations, Some(bound));
-        let error = refused(&device, &plan(bound as u32 + 1).0);
-        says(&error, ErrorKind::Limit, &["`looping`", &(bound + 1).to_string(), &bound.to_string()]);
-        let (at, y) = plan(bound as u32);
-        let out = Executor::load(&device, &at).expect("loads").run(&[], &[y]).expect("runs");
-        if device.info().backend != "noop" {
-            assert_eq!(words(&out[0]), [bound as u32]);
+        let bound = bound as u32;
+        for inner in [0, 1, 2, 254, 1000, bound - 3] {
+            let outer = (bound - 1) / (inner + 2);
+            let over = (outer + 1) * (inner + 2) + 1;
+            let error = refused(&device, &plan(outer + 1, inner).0);
+            says(&error, ErrorKind::Limit, &["`looping`", &over.to_string(), &bound.to_string()]);
+            let (at, y) = plan(outer, inner);
+            let out = Executor::load(&device, &at).expect("loads").run(&[], &[y]).expect("runs");
+            if device.info().backend != "noop" {
+                assert_eq!(words(&out[0]), [outer, outer * inner]);
+            }
         }
     }
 }

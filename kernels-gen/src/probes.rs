@@ -46,7 +46,7 @@ fn probe_loop_bound() {
         features: WgslFeatures::default(),
         flops: 0.into(),
         bytes: 4.into(),
-        max_iterations: Formula::Param(0),
+        max_iterations: Formula::Param(0) + 1.into(),
     }
 }
 
@@ -129,7 +129,7 @@ fn {name}(@builtin(global_invocation_id) gid: vec3<u32>) {{
             features: WgslFeatures::default(),
             flops: Formula::Param(0) * invocations * self.flops_per_iteration().into(),
             bytes: 0.into(),
-            max_iterations: Formula::Param(0),
+            max_iterations: Formula::Param(0) + 1.into(),
         }
     }
 }

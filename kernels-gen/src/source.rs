@@ -113,7 +113,9 @@ pub struct KernelSource {
     pub flops: Formula,
     /// Bytes one dispatch reads and writes, each tensor counted once.
     pub bytes: Formula,
-    /// The most loop iterations one invocation runs, all loops together.
+    /// The most loop iterations one invocation runs, all loops together, where each run of a loop counts one more than its iterations:
+    /// drivers that end loops early also count the check a loop ends with. An inner loop of `m` in an outer one of `n` iterations makes
+    /// `n * (m + 1 + 1) + 1`.
     pub max_iterations: Formula,
 }
 

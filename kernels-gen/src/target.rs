@@ -43,7 +43,10 @@ pub struct Target {
     pub max_workgroup_bytes: u32,
     /// Workgroups in one dimension of a dispatch.
     pub max_workgroups_per_dim: u32,
-    /// Loop iterations one invocation may run before the driver ends its loops, all loops together; `None`: no bound is known.
+    /// Loop iterations one invocation may run before the driver ends its loops, counted as [`KernelSource::max_iterations`] says; `None`:
+    /// no bound is known.
+    ///
+    /// [`KernelSource::max_iterations`]: crate::KernelSource::max_iterations
     pub max_loop_iterations: Option<u64>,
     /// 16-bit floats in WGSL.
     pub f16: bool,

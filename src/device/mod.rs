@@ -97,7 +97,8 @@ pub struct DeviceLimits {
     pub max_workgroup_bytes: u32,
     /// Workgroups in one dimension of a dispatch.
     pub max_workgroups_per_dim: u32,
-    /// Loop iterations one invocation can run, as probed; `None`: no bound was met.
+    /// Loop iterations one invocation can run, as probed, counted as [`KernelSource::max_iterations`](kernels_gen::KernelSource) says;
+    /// `None`: no bound was met.
     pub max_loop_iterations: Option<u64>,
     /// Bytes of device memory that may be used; `None`: no limit was given.
     pub memory_limit_bytes: Option<u64>,

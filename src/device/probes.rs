@@ -103,7 +103,7 @@ impl Probes {
 
 fn fma_gflops(device: &Device, variant: FmaVariant, kernel: &Arc<KernelSource>) -> Result<f64> {
     let bound = device.info().limits.max_loop_iterations.unwrap_or(u64::MAX);
-    let iterations = (FMA_FLOPS / variant.flops_per_iteration()).min(bound) as u32;
+    let iterations = (FMA_FLOPS / variant.flops_per_iteration()).min(bound.saturating_sub(1)) as u32;
     // A factor below 1 and a positive summand: the chains neither overflow nor sink into subnormals.
     let (factor, summand) = (0.75f32.to_bits(), 0.5f32.to_bits());
     let mut workgroups: u32 = 64;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kernels_gen::{Binding, BindingKind, KernelSource, WgslFeatures};
+use kernels_gen::{Binding, BindingKind, Formula, KernelSource, WgslFeatures};
 use sublane::device::{Device, DeviceOptions};
 use sublane::plan::{ExecutionPlan, SlotId, SlotRole, fold_workgroups};
 
@@ -67,22 +67,25 @@ pub fn affine_plan(n: u32, add: u32) -> (ExecutionPlan, SlotId, SlotId) {
     (plan, x, y)
 }
 
-/// A kernel whose one invocation loops as often as its parameter says, and states it.
+/// A kernel whose one invocation runs a loop in a loop, as often as its parameters say, and states it.
 pub fn looping() -> Arc<KernelSource> {
     let wgsl = "
-struct Params { n: u32 }
+struct Params { outer: u32, inner: u32 }
 @group(0) @binding(0) var<storage, read_write> y: array<u32>;
 @group(0) @binding(1) var<uniform> params: Params;
 
 @compute @workgroup_size(1)
 fn looping() {
-    for (var i = 0u; i < params.n; i += 1u) {
+    for (var i = 0u; i < params.outer; i += 1u) {
         y[0] += 1u;
+        for (var j = 0u; j < params.inner; j += 1u) {
+            y[1] += 1u;
+        }
     }
 }
 ";
-    let mut source = (*kernel("looping", wgsl, &[("y", true)], 1, 1)).clone();
-    source.max_iterations = kernels_gen::Formula::Param(0);
+    let mut source = (*kernel("looping", wgsl, &[("y", true)], 2, 1)).clone();
+    source.max_iterations = Formula::Param(0) * (Formula::Param(1) + 2.into()) + 1.into();
     Arc::new(source)
 }
 

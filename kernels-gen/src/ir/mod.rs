@@ -261,13 +261,13 @@ pub struct Function {
     pub result: Option<ExprId>,
 }
 
-/// The most loop iterations one invocation runs through `body`, all loops together.
+/// The most loop iterations one invocation runs through `body`, counted as [`KernelSource::max_iterations`](crate::KernelSource) says.
 pub fn num_iterations(body: &[Stmt]) -> u64 {
     let one = |stmt: &Stmt| match stmt {
-        Stmt::Loop { var, body } => (var.extent.max(0) as u64).saturating_mul(num_iterations(body).saturating_add(1)),
+        Stmt::Loop { var, body } => (var.extent.max(0) as u64).saturating_mul(num_iterations(body).saturating_add(1)).saturating_add(1),
         Stmt::If { body, .. } => num_iterations(body),
         // The tree of a workgroup of at most 2^16 invocations.
-        Stmt::WorkgroupReduce { .. } => 16,
+        Stmt::WorkgroupReduce { .. } => 16 + 1,
         Stmt::Declare { .. } | Stmt::Assign { .. } | Stmt::Store { .. } => 0,
     };
     body.iter().map(one).fold(0, u64::saturating_add)
