@@ -1,5 +1,6 @@
 //! Sublane: a GPU compute engine on wgpu compute shaders.
 
+pub mod compiler;
 pub mod device;
 pub mod error;
 pub mod files;
@@ -9,12 +10,16 @@ pub mod plan;
 pub mod progress;
 #[cfg(feature = "cli")]
 pub mod report;
+pub mod session;
 pub mod shaders;
 pub mod stats;
 pub mod suite;
 pub mod tensor;
 
+pub use compiler::Compiled;
+pub use device::Device;
 pub use error::{Error, ErrorKind, Result};
 pub use kernels_gen::{self, DType};
+pub use session::Session;
 pub use tensor::HostTensor;
 pub use wgpu;

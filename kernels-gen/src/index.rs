@@ -271,7 +271,9 @@ impl Index {
         {
             return out.plain_add(&x.div(d).modulo(a / d));
         }
-        out.plain_add(&Index::from(Atom::Div(Box::new(rest), d)))
+        // Kernels divide unsigned numbers: the dividend is shifted until no value of the variables makes it negative.
+        let shift = if lo < 0 { -lo.div_euclid(d) } else { 0 };
+        out.offset(-shift).plain_add(&Index::from(Atom::Div(Box::new(rest.offset(shift * d)), d)))
     }
 
     /// Remainder of the floored quotient by `d > 0`.
@@ -299,10 +301,10 @@ impl Index {
         if let Some((high, low, g)) = rest.split(d) {
             return high.modulo(d / g).mul(g).plain_add(&low);
         }
-        // A coefficient is taken modulo d, so that equal remainders have one form.
-        let terms = rest.terms.into_iter().map(|(a, c)| (a, c.rem_euclid(d))).collect();
-        let rest = Index { constant: rest.constant, terms };
-        Index::from(Atom::Mod(Box::new(rest), d))
+        // Coefficients stay as they are, so that the quotient of the same dividend is recognised beside this remainder.
+        let lo = rest.range().0;
+        let shift = if lo < 0 { -lo.div_euclid(d) * d } else { 0 };
+        Index::from(Atom::Mod(Box::new(rest.offset(shift)), d))
     }
 
     /// The index with `var` replaced.

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::progress::Work;
 use std::time::Instant;
 
+pub mod ops;
 pub mod twins;
 
 /// The result of one case.

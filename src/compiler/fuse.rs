@@ -1,0 +1,337 @@
+//! Fusion: which nodes become one kernel.
+//!
+//! Nodes are visited from the results back to the inputs. A node joins the group of its users, if they are all in one group and the
+//! group can compute it where it needs it; otherwise its value is stored and it becomes the root of a group of its own. Views and values
+//! that need no memory join every group that uses them. A refusal keeps its reason, for `explain`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::compiler::{Mode, lower};
+use crate::graph::{Graph, Node, NodeId, Op, Prim, UnaryOp};
+use crate::ops;
+use kernels_gen::Target;
+use kernels_gen::emit::Numerics;
+
+/// What a group's kernel is built around.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupKind {
+    /// Elementwise operations and views.
+    Map,
+    /// Reductions over one set of rows.
+    Reduce,
+    /// A matrix product or a convolution, the node given.
+    Hero(NodeId),
+}
+
+/// Nodes that one kernel computes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// The node whose value is stored.
+    pub root: NodeId,
+    /// Kind.
+    pub kind: GroupKind,
+    /// All nodes computed, the root included.
+    pub members: BTreeSet<NodeId>,
+}
+
+/// Why a node did not join the group of a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The node.
+    pub node: NodeId,
+    /// Root of the group it did not join; `None` where it has users in several groups.
+    pub group: Option<NodeId>,
+    /// Reason.
+    pub reason: String,
+}
+
+/// The groups of a graph, in an order in which each finds its operands computed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FusionPlan {
+    /// Groups.
+    pub groups: Vec<Group>,
+    /// Fusions that were not made.
+    pub refusals: Vec<Refusal>,
+}
+
+/// The most nodes a group may hold: texts past this size compile slowly and gain nothing.
+const MAX_MEMBERS: usize = 256;
+
+/// How often a hero may compute a cheap operand again before storing it is better.
+const MAX_HERO_RECOMPUTE: u64 = 16;
+
+/// Whether a node's value is in memory before the graph runs.
+pub fn is_leaf(node: &Node) -> bool {
+    matches!(&node.op, Op::Prim(Prim::Input { .. })) || matches!(&node.op, Op::Prim(Prim::Constant(c)) if c.splat().is_none())
+}
+
+/// Whether a node's value needs no memory at all.
+fn is_free(node: &Node) -> bool {
+    match &node.op {
+        Op::Prim(Prim::Constant(c)) => c.splat().is_some(),
+        Op::Prim(Prim::Iota { .. }) => true,
+        _ => false,
+    }
+}
+
+/// Whether a node only renames the elements of its operand.
+fn is_view(node: &Node) -> bool {
+    matches!(&node.op, Op::Prim(Prim::Reshape(_) | Prim::Transpose(_) | Prim::Broadcast { .. } | Prim::Slice { .. } | Prim::Window { .. }))
+}
+
+struct Fuser<'a> {
+    graph: &'a Graph,
+    target: &'a Target,
+    mode: Mode,
+    numerics: Numerics,
+    groups: BTreeMap<NodeId, Group>,
+    /// Roots of the groups that hold a user of the node.
+    users: Vec<BTreeSet<NodeId>>,
+    /// By group: nodes outside it that it loads.
+    loads: BTreeMap<NodeId, BTreeSet<NodeId>>,
+    refusals: Vec<Refusal>,
+}
+
+/// Partitions `graph` into groups for `target`.
+pub fn fuse(graph: &Graph, target: &Target, mode: Mode, numerics: Numerics) -> FusionPlan {
+    let users = vec![BTreeSet::new(); graph.nodes().len()];
+    let mut fuser = Fuser { graph, target, mode, numerics, groups: BTreeMap::new(), users, loads: BTreeMap::new(), refusals: Vec::new() };
+    let outputs: BTreeSet<NodeId> = graph.outputs().iter().map(|(_, id)| *id).collect();
+    for (id, node) in graph.iter().rev() {
+        if outputs.contains(&id) {
+            // A result that is an input or a constant is copied by a kernel of its own, made with the outputs' slots.
+            if !is_leaf(node) {
+                fuser.store(id);
+            }
+            continue;
+        }
+        if is_leaf(node) || fuser.users[id.index()].is_empty() {
+            continue;
+        }
+        fuser.place(id, node);
+    }
+    fuser.refusals.reverse();
+    FusionPlan { groups: fuser.groups.into_values().collect(), refusals: fuser.refusals }
+}
+
+impl Fuser<'_> {
+    fn kind(&self, id: NodeId) -> GroupKind {
+        match &self.graph.node(id).op {
+            Op::Prim(Prim::Reduce { .. }) => GroupKind::Reduce,
+            Op::Prim(Prim::Dot | Prim::Conv { .. }) => GroupKind::Hero(id),
+            _ => GroupKind::Map,
+        }
+    }
+
+    /// Makes the node the root of a group of its own.
+    fn store(&mut self, id: NodeId) {
+        self.groups.insert(id, Group { root: id, kind: self.kind(id), members: BTreeSet::from([id]) });
+        self.loads.insert(id, BTreeSet::new());
+        self.reach(id, id);
+    }
+
+    /// Notes that the group of `root` needs the operands of its member `id`.
+    fn reach(&mut self, root: NodeId, id: NodeId) {
+        if let Some(loads) = self.loads.get_mut(&root) {
+            loads.remove(&id);
+            for &input in &self.graph.node(id).inputs {
+                self.users[input.index()].insert(root);
+                if !is_free(self.graph.node(input)) {
+                    loads.insert(input);
+                }
+            }
+        }
+    }
+
+    fn join(&mut self, root: NodeId, id: NodeId) {
+        let kind = self.kind(id);
+        if let Some(group) = self.groups.get_mut(&root) {
+            group.members.insert(id);
+            if kind != GroupKind::Map {
+                group.kind = kind;
+            }
+        }
+        self.reach(root, id);
+    }
+
+    fn place(&mut self, id: NodeId, node: &Node) {
+        let users: Vec<NodeId> = self.users[id.index()].iter().copied().collect();
+        if is_free(node) {
+            // Its value is written out where it is used; membership names it in `explain`.
+            return;
+        }
+        let several = users.len() > 1;
+        let mut reason = None;
+        for &root in &users {
+            if let Err(why) = self.may_join(root, id, node, several) {
+                reason = Some((root, why));
+                break;
+            }
+        }
+        match reason {
+            None => users.iter().for_each(|&root| self.join(root, id)),
+            Some((root, reason)) => {
+                self.refusals.push(Refusal { node: id, group: Some(root), reason });
+                self.store(id);
+            }
+        }
+    }
+
+    /// Whether a node may be computed inside a group; the reason if not.
+    fn may_join(&self, root: NodeId, id: NodeId, node: &Node, several: bool) -> Result<(), String> {
+        let Some(group) = self.groups.get(&root) else {
+            return Err("the group of its user is unknown".into());
+        };
+        let view = is_view(node);
+        if several && !view {
+            return Err("several kernels use it; stored once, it is computed once".into());
+        }
+        if self.mode == Mode::Eager && !view && node.origin != self.graph.node(root).origin {
+            return Err("eager mode runs each operation by itself".into());
+        }
+        if group.members.len() >= MAX_MEMBERS {
+            return Err(format!("the group holds {MAX_MEMBERS} nodes already"));
+        }
+        if let Some(loads) = self.loads.get(&root) {
+            let more = node.inputs.iter().filter(|i| !is_free(self.graph.node(**i)) && !loads.contains(i)).count();
+            let present = loads.len() - usize::from(loads.contains(&id));
+            let (needed, limit) = (present + more + 1, self.target.max_storage_buffers as usize);
+            if more > 1 && needed > limit {
+                return Err(format!("the kernel would bind {needed} buffers, the target has {limit}"));
+            }
+        }
+        match (group.kind, self.kind(id)) {
+            (GroupKind::Hero(hero), GroupKind::Map) => self.may_feed_hero(group, hero, id, node),
+            (GroupKind::Reduce, GroupKind::Map) => self.may_feed_reduce(group, id, node),
+            (GroupKind::Map, GroupKind::Map) => Ok(()),
+            (GroupKind::Hero(_), GroupKind::Hero(_)) => Err("a kernel is built around one matrix product or convolution".into()),
+            (GroupKind::Hero(_), GroupKind::Reduce) => Err("a reduction cannot run inside a matrix product or convolution".into()),
+            (GroupKind::Reduce, GroupKind::Hero(_)) => Err("a reduction needs the whole result of a matrix product or convolution".into()),
+            (GroupKind::Map, GroupKind::Reduce | GroupKind::Hero(_)) | (GroupKind::Reduce, GroupKind::Reduce) => self.try_lower(group, id),
+        }
+    }
+
+    /// Lowers the group with the node in it: what cannot be lowered is refused.
+    fn try_lower(&self, group: &Group, id: NodeId) -> Result<(), String> {
+        let mut tried = group.clone();
+        tried.members.insert(id);
+        if self.kind(id) != GroupKind::Map {
+            tried.kind = self.kind(id);
+        }
+        lower::group(self.graph, &tried, self.target, self.numerics).map(|_| ()).map_err(|e| e.to_string())
+    }
+
+    /// A node that stands before a reduction is computed for each element and each loop over the columns.
+    fn may_feed_reduce(&self, group: &Group, id: NodeId, node: &Node) -> Result<(), String> {
+        if is_view(node) || !is_heavy(node) {
+            return Ok(());
+        }
+        let domain = group
+            .members
+            .iter()
+            .filter(|m| matches!(self.kind(**m), GroupKind::Reduce))
+            .map(|m| self.graph.ty(self.graph.node(*m).inputs[0]).num_elems());
+        let domain = domain.max().unwrap_or(0);
+        let rows = group.members.iter().find(|m| matches!(self.kind(**m), GroupKind::Reduce)).map_or(0, |m| self.graph.ty(*m).num_elems());
+        let elems = self.graph.ty(id).num_elems().max(1);
+        // A value of each row is computed once a row.
+        if elems == rows || domain / elems < 4 {
+            return Ok(());
+        }
+        Err(format!("each of its {elems} elements would be computed {} times", domain / elems))
+    }
+
+    /// Operands of a hero are loaded several times each; a node on the way to one is computed as often.
+    fn may_feed_hero(&self, group: &Group, hero: NodeId, id: NodeId, node: &Node) -> Result<(), String> {
+        let feeds = self.feeds(group, hero, id);
+        if !feeds {
+            return Ok(());
+        }
+        if is_view(node) {
+            return Ok(());
+        }
+        let simple = matches!(node.op, Op::Prim(Prim::Pad { .. } | Prim::Cast(_) | Prim::Select | Prim::Unary(_) | Prim::Binary(_)));
+        if !simple || is_heavy(node) {
+            return Err("it costs too much to be computed at each load of the matrix product or convolution".into());
+        }
+        // A value that another kernel computes anyway takes this operation as its epilogue.
+        let upstream = |i: &NodeId| {
+            let base = self.base(*i);
+            !is_leaf(self.graph.node(base)) && !is_free(self.graph.node(base))
+        };
+        if node.inputs.iter().any(upstream) {
+            return Err("it ends the kernel of its operand instead".into());
+        }
+        let loads = self.hero_loads_per_element(hero, id);
+        if loads > MAX_HERO_RECOMPUTE {
+            return Err(format!("the matrix product or convolution would compute it {loads} times"));
+        }
+        Ok(())
+    }
+
+    /// The node a chain of views starts from.
+    fn base(&self, id: NodeId) -> NodeId {
+        let node = self.graph.node(id);
+        if is_view(node) { self.base(node.inputs[0]) } else { id }
+    }
+
+    /// Whether a node is used on the way to an operand of the hero rather than after it.
+    fn feeds(&self, group: &Group, hero: NodeId, id: NodeId) -> bool {
+        let mut open = self.graph.node(hero).inputs.clone();
+        while let Some(next) = open.pop() {
+            if next == id {
+                return true;
+            }
+            if group.members.contains(&next) {
+                open.extend(&self.graph.node(next).inputs);
+            }
+        }
+        false
+    }
+
+    /// How often a hero loads an element of its operand, an estimate with the smallest tile.
+    fn hero_loads_per_element(&self, hero: NodeId, id: NodeId) -> u64 {
+        let node = self.graph.node(hero);
+        let multiplications = match &node.op {
+            Op::Prim(Prim::Dot) => node.ty.num_elems() as u64 * self.graph.ty(node.inputs[0]).shape[2] as u64,
+            _ => node.ty.num_elems() as u64 * self.graph.ty(node.inputs[1]).shape[1..].iter().product::<usize>() as u64,
+        };
+        multiplications / 8 / (self.graph.ty(id).num_elems() as u64).max(1)
+    }
+}
+
+/// Whether an operation costs much more than a load.
+fn is_heavy(node: &Node) -> bool {
+    matches!(
+        &node.op,
+        Op::Prim(
+            Prim::Unary(UnaryOp::Exp | UnaryOp::Log | UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Tanh | UnaryOp::Erf)
+                | Prim::Binary(kernels_gen::scalar::BinaryOp::Pow)
+                | Prim::Gather { .. }
+                | Prim::Concat { .. }
+        )
+    )
+}
+
+impl FusionPlan {
+    /// Readable text, for dumps and goldens.
+    pub fn print(&self, graph: &Graph) -> String {
+        use std::fmt::Write as _;
+        let mut text = String::new();
+        for group in &self.groups {
+            let kind = match group.kind {
+                GroupKind::Map => "map",
+                GroupKind::Reduce => "reduce",
+                GroupKind::Hero(_) => "hero",
+            };
+            let members: Vec<String> = group.members.iter().map(|m| format!("%{}:{}", m.0, ops::name(&graph.node(*m).op))).collect();
+            let _ = writeln!(text, "{kind} -> %{}: {} {{{}}}", group.root.0, graph.ty(group.root), members.join(" "));
+        }
+        for refusal in &self.refusals {
+            let group = refusal.group.map_or(String::new(), |g| format!(" into %{}", g.0));
+            let name = ops::name(&graph.node(refusal.node).op);
+            let _ = writeln!(text, "not fused: %{} {name}{group}: {}", refusal.node.0, refusal.reason);
+        }
+        text
+    }
+}

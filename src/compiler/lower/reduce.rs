@@ -1,0 +1,301 @@
+//! Groups with reductions: rows of equal length, each reduced once or several times, then the result row by row.
+//!
+//! All reductions of a group run over the same rows and columns. Reductions that depend on others come later: each level is one loop
+//! over the columns, in which the values before it are computed again from memory, and a last loop writes the result where it has the
+//! columns too.
+
+use std::collections::BTreeMap;
+
+use crate::compiler::fuse::Group;
+use crate::compiler::lower::{Coords, LoweredKernel, Lowering, bytes, flops, label, origins};
+use crate::error::{Error, Result};
+use crate::graph::{Graph, NodeId, Op, Prim, ReduceOp};
+use kernels_gen::emit::{self, Numerics};
+use kernels_gen::index::{Index, Var, unflatten};
+use kernels_gen::ir::{ExprId, Grid, Kernel, Lanes, LocalId, Stmt, ValueType};
+use kernels_gen::{AdapterClass, Target};
+
+/// Which elements one invocation handles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Schedule {
+    /// A row per invocation, four columns at a time where `vec` says so.
+    RowSerial { vec: bool },
+    /// Four neighbouring rows per invocation: for reductions along an outer axis.
+    RowsVec,
+    /// A row per workgroup of `size` invocations.
+    RowPerWorkgroup { size: u32, vec: bool },
+}
+
+/// A reduction of the group.
+struct Reduction {
+    node: NodeId,
+    op: ReduceOp,
+    axes: Vec<usize>,
+}
+
+/// Rows and columns of a group.
+struct Domain {
+    rows: usize,
+    cols: usize,
+    /// Whether the result has an element for each column, or one for each row.
+    full: bool,
+    /// Shape before the reduction and the axes that are reduced.
+    shape: Vec<usize>,
+    axes: Vec<usize>,
+}
+
+impl Domain {
+    /// Coordinates in the shape before the reduction of the element at `row` and `col`.
+    fn coords(shape: &[usize], axes: &[usize], row: &Index, col: &Index) -> Vec<Index> {
+        let pick = |reduced: bool| -> Vec<usize> { (0..shape.len()).filter(|d| axes.contains(d) == reduced).map(|d| shape[d]).collect() };
+        let (mut rows, mut cols) = (unflatten(row, &pick(false)).into_iter(), unflatten(col, &pick(true)).into_iter());
+        let zero = || Index::from(0);
+        (0..shape.len()).map(|d| if axes.contains(&d) { cols.next() } else { rows.next() }.unwrap_or_else(zero)).collect()
+    }
+}
+
+fn reductions(graph: &Graph, group: &Group) -> Vec<Reduction> {
+    let of = |&node: &NodeId| match &graph.node(node).op {
+        Op::Prim(Prim::Reduce { op, axes }) => Some(Reduction { node, op: *op, axes: axes.clone() }),
+        _ => None,
+    };
+    group.members.iter().filter_map(of).collect()
+}
+
+fn domain(graph: &Graph, group: &Group, reductions: &[Reduction]) -> Result<Domain> {
+    let Some(first) = reductions.first() else {
+        return Err(Error::internal("a reduce group without a reduction"));
+    };
+    let size = |r: &Reduction| {
+        let rows = graph.ty(r.node).num_elems();
+        let shape = &graph.ty(graph.node(r.node).inputs[0]).shape;
+        (rows, r.axes.iter().map(|&a| shape[a]).product::<usize>())
+    };
+    let (rows, cols) = size(first);
+    if reductions.iter().any(|r| size(r) != (rows, cols)) {
+        return Err(Error::unsupported("the reductions run over rows of different number or length"));
+    }
+    let elems = graph.ty(group.root).num_elems();
+    let full = elems != rows;
+    if full && elems != rows * cols {
+        return Err(Error::unsupported("the result has neither the rows' size nor the whole one"));
+    }
+    if graph.ty(group.root).dtype.elems_per_word() > 1 {
+        return Err(Error::unsupported("packed elements are stored by whole words, a reduction's results one by one"));
+    }
+    let shape = graph.ty(graph.node(first.node).inputs[0]).shape.clone();
+    Ok(Domain { rows, cols, full, shape, axes: first.axes.clone() })
+}
+
+/// Level of each reduction: one more than the highest of those it depends on inside the group.
+fn levels(graph: &Graph, group: &Group) -> BTreeMap<NodeId, usize> {
+    let mut level: BTreeMap<NodeId, usize> = BTreeMap::new();
+    for &id in &group.members {
+        let node = graph.node(id);
+        let below = node.inputs.iter().filter_map(|i| level.get(i)).copied().max().unwrap_or(0);
+        let own = matches!(node.op, Op::Prim(Prim::Reduce { .. }));
+        level.insert(id, below + usize::from(own));
+    }
+    level.retain(|id, _| matches!(graph.node(*id).op, Op::Prim(Prim::Reduce { .. })));
+    level
+}
+
+fn schedule(domain: &Domain, target: &Target, phases: usize) -> Schedule {
+    let vec = domain.cols.is_multiple_of(4);
+    let innermost = domain.shape.iter().rposition(|&s| s != 1);
+    let outer_axis = innermost.is_some_and(|d| !domain.axes.contains(&d));
+    // What one invocation may loop over when it takes a whole row, with a margin for the loops' heads.
+    let bound = target.max_loop_iterations.map_or(u64::MAX, |n| n - n / 8);
+    let serial = |width: usize| (phases as u64).saturating_mul(domain.cols.div_ceil(width) as u64) <= bound;
+    let enough_rows = match target.class {
+        AdapterClass::Software => 128,
+        _ => 4096,
+    };
+    if outer_axis && domain.rows.is_multiple_of(4) && serial(1) {
+        return Schedule::RowsVec;
+    }
+    let short = domain.cols <= 64;
+    let long_serial = target.class == AdapterClass::Software || outer_axis;
+    if serial(if vec { 4 } else { 1 }) && (short || (long_serial && domain.rows >= enough_rows)) {
+        return Schedule::RowSerial { vec };
+    }
+    let width = if vec { 4 } else { 1 };
+    let size = (domain.cols / width).next_power_of_two().clamp(32, 256) as u32;
+    Schedule::RowPerWorkgroup { size: size.min(target.max_workgroup_invocations), vec }
+}
+
+pub(super) fn lower(graph: &Graph, group: &Group, target: &Target, numerics: Numerics) -> Result<LoweredKernel> {
+    let reductions = reductions(graph, group);
+    let domain = domain(graph, group, &reductions)?;
+    let levels = levels(graph, group);
+    let num_levels = levels.values().copied().max().unwrap_or(0);
+    let schedule = schedule(&domain, target, num_levels + usize::from(domain.full));
+
+    let mut lowering = Lowering::new(graph, group);
+    let (grid, workgroup_size, lane) = match schedule {
+        Schedule::RowSerial { .. } => {
+            let var = lowering.builder.var(domain.rows as u64);
+            lowering.row = vec![Index::from(var)];
+            (Grid::Invocations { var }, 64, None)
+        }
+        Schedule::RowsVec => {
+            let var = lowering.builder.var(domain.rows as u64 / 4);
+            lowering.row = (0..4).map(|l| Index::from(var).mul(4).offset(l)).collect();
+            (Grid::Invocations { var }, 64, None)
+        }
+        Schedule::RowPerWorkgroup { size, .. } => {
+            let (group, lane) = (lowering.builder.var(domain.rows as u64), lowering.builder.var(u64::from(size)));
+            lowering.row = vec![Index::from(group)];
+            (Grid::Workgroups { group, lane }, size, Some(lane))
+        }
+    };
+    let mut body = Vec::new();
+    for level in 1..=num_levels {
+        let present: Vec<&Reduction> = reductions.iter().filter(|r| levels.get(&r.node) == Some(&level)).collect();
+        lowering.level(&present, &domain, schedule, lane, &mut body)?;
+    }
+    lowering.result(&domain, schedule, lane, &mut body)?;
+
+    let inputs: Vec<_> = lowering.buffers.iter().map(|(id, _)| *id).collect();
+    let kernel = Kernel {
+        label: label(graph, group),
+        origins: origins(graph, group),
+        grid,
+        workgroup_size,
+        code: lowering.builder.finish(),
+        body,
+        flops: flops(graph, group),
+        bytes: bytes(graph, group, &inputs),
+    };
+    Ok(LoweredKernel {
+        source: emit::kernel(&kernel, numerics)?,
+        loops: kernel.to_string(),
+        inputs,
+        num_workgroups: kernel.grid.num_workgroups(kernel.workgroup_size),
+    })
+}
+
+/// The loop over the columns: its variable, the columns of one iteration, and the test that they exist.
+struct Columns {
+    var: Var,
+    cols: Vec<Index>,
+    inside: Option<ExprId>,
+}
+
+impl Lowering<'_> {
+    fn columns(&mut self, domain: &Domain, schedule: Schedule, lane: Option<Var>) -> Columns {
+        let lanes = |base: Index, vec: bool| -> Vec<Index> { (0..if vec { 4 } else { 1 }).map(|l| base.offset(l)).collect() };
+        match schedule {
+            Schedule::RowSerial { vec } => {
+                let width = if vec { 4 } else { 1 };
+                let var = self.builder.var((domain.cols / width) as u64);
+                Columns { var, cols: lanes(Index::from(var).mul(width as i64), vec), inside: None }
+            }
+            Schedule::RowsVec => {
+                let var = self.builder.var(domain.cols as u64);
+                Columns { var, cols: vec![Index::from(var); 4], inside: None }
+            }
+            Schedule::RowPerWorkgroup { size, vec } => {
+                let width = if vec { 4 } else { 1 };
+                let steps = domain.cols.div_ceil(width);
+                let var = self.builder.var(steps.div_ceil(size as usize) as u64);
+                let own = lane.map_or(Index::from(0), Index::from);
+                let step = Index::from(var).mul(i64::from(size)).add(&own);
+                let inside = self.builder.in_bounds(vec![step.clone()], steps as i64);
+                let inside = self.builder.known_bool(inside).is_none().then_some(inside);
+                Columns { var, cols: lanes(step.mul(width as i64), vec), inside }
+            }
+        }
+    }
+
+    fn coords(&self, shape: &[usize], axes: &[usize], cols: &[Index]) -> Coords {
+        let row = self.row_lanes(cols.len());
+        row.iter().zip(cols).map(|(r, c)| Domain::coords(shape, axes, r, c)).collect()
+    }
+
+    /// One loop over the columns that computes all reductions of a level.
+    fn level(
+        &mut self,
+        present: &[&Reduction],
+        domain: &Domain,
+        schedule: Schedule,
+        lane: Option<Var>,
+        body: &mut Vec<Stmt>,
+    ) -> Result<()> {
+        let columns = self.columns(domain, schedule, lane);
+        let width = columns.cols.len() as u8;
+        let mut inner = Vec::new();
+        let mut sums: Vec<LocalId> = Vec::new();
+        for r in present {
+            let input = self.graph.node(r.node).inputs[0];
+            let ty = self.ty(input);
+            let coords = self.coords(&ty.shape, &r.axes, &columns.cols);
+            let value = self.value(input, &coords)?;
+            let scalar = ty.dtype.scalar();
+            let value = self.builder.widen(value, width);
+            let sum = self.builder.local(ValueType { scalar, width });
+            let identity = self.builder.literal(r.op.identity(scalar));
+            let identity = self.builder.widen(identity, width);
+            body.push(Stmt::Declare { local: sum, value: identity });
+            let present = self.builder.get(sum);
+            let combined = self.builder.binary(r.op.combine(scalar), present, value);
+            inner.push(Stmt::Assign { local: sum, value: combined });
+            sums.push(sum);
+        }
+        if let Some(condition) = columns.inside {
+            inner = vec![Stmt::If { condition, body: inner }];
+        }
+        body.push(Stmt::Loop { var: columns.var, body: inner });
+        for (r, sum) in present.iter().zip(sums) {
+            let scalar = self.ty(self.graph.node(r.node).inputs[0]).dtype.scalar();
+            let combine = r.op.combine(scalar);
+            let mut local = sum;
+            if width == 4 && schedule != Schedule::RowsVec {
+                let value = self.builder.get(sum);
+                let lanes: Vec<ExprId> = (0..4).map(|l| self.builder.lane(value, l)).collect();
+                let (a, b) = (self.builder.binary(combine, lanes[0], lanes[1]), self.builder.binary(combine, lanes[2], lanes[3]));
+                let value = self.builder.binary(combine, a, b);
+                local = self.builder.local(ValueType { scalar, width: 1 });
+                body.push(Stmt::Declare { local, value });
+            }
+            if matches!(schedule, Schedule::RowPerWorkgroup { .. }) {
+                body.push(Stmt::WorkgroupReduce { local, op: r.op });
+            }
+            self.reduced.insert(r.node, local);
+        }
+        Ok(())
+    }
+
+    /// Writes the result: in one more loop over the columns, or once a row.
+    fn result(&mut self, domain: &Domain, schedule: Schedule, lane: Option<Var>, body: &mut Vec<Stmt>) -> Result<()> {
+        let root = self.group.root;
+        let shape = &self.ty(root).shape;
+        if !domain.full {
+            let row = self.row.clone();
+            let coords: Coords = row.iter().map(|r| unflatten(r, shape)).collect();
+            let value = self.value(root, &coords)?;
+            let value = self.builder.widen(value, row.len() as u8);
+            let store = Stmt::Store { buffer: self.output(), index: Lanes(row), value };
+            body.push(match lane {
+                None => store,
+                Some(lane) => {
+                    let condition = self.builder.in_bounds(vec![Index::from(lane)], 1);
+                    Stmt::If { condition, body: vec![store] }
+                }
+            });
+            return Ok(());
+        }
+        let columns = self.columns(domain, schedule, lane);
+        let places = self.coords(&domain.shape, &domain.axes, &columns.cols);
+        let flat: Vec<Index> = places.iter().map(|c| kernels_gen::index::flatten(c, &domain.shape)).collect();
+        let coords: Coords = flat.iter().map(|f| unflatten(f, shape)).collect();
+        let value = self.value(root, &coords)?;
+        let value = self.builder.widen(value, flat.len() as u8);
+        let mut inner = vec![Stmt::Store { buffer: self.output(), index: Lanes(flat), value }];
+        if let Some(condition) = columns.inside {
+            inner = vec![Stmt::If { condition, body: inner }];
+        }
+        body.push(Stmt::Loop { var: columns.var, body: inner });
+        Ok(())
+    }
+}

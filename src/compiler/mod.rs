@@ -1,0 +1,202 @@
+//! The graph compiler: a graph becomes kernels and a plan that runs them. It touches no GPU.
+
+pub mod fuse;
+pub mod lower;
+pub mod passes;
+mod slots;
+mod stages;
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Op, Prim, TensorType};
+use crate::plan::{ExecutionPlan, SlotId};
+use kernels_gen::emit::Numerics;
+use kernels_gen::{Target, validate};
+use stages::Stages;
+
+/// How operations are grouped into kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// Operations are fused wherever that is legal and pays.
+    #[default]
+    Compiled,
+    /// One kernel for each operation of the user's program: the baseline fusion is compared with.
+    Eager,
+}
+
+impl Mode {
+    /// Name on the command line and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Compiled => "compiled",
+            Mode::Eager => "eager",
+        }
+    }
+}
+
+/// Choices of one compilation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct CompileOptions {
+    /// How operations are grouped.
+    pub mode: Mode,
+    /// Whether NaN is kept where drivers lose it.
+    pub numerics: Numerics,
+    /// Keep the printed form of every stage in [`Compiled::stages`].
+    pub keep_stages: bool,
+}
+
+/// An input or output of a compiled graph.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Port {
+    /// Name.
+    pub name: String,
+    /// Type.
+    pub ty: TensorType,
+    /// Slot of the plan.
+    pub slot: SlotId,
+}
+
+/// What one dispatch of a compiled graph computes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KernelInfo {
+    /// Name of the kernel.
+    pub name: String,
+    /// Operations of the user's program it takes part in.
+    pub origins: Vec<String>,
+    /// Type of its result.
+    pub ty: TensorType,
+    /// Floating-point operations.
+    pub flops: u64,
+    /// Bytes read and written, each tensor once.
+    pub bytes: u64,
+}
+
+/// One stage of a compilation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StageInfo {
+    /// Name.
+    pub name: &'static str,
+    /// Time it took, in seconds.
+    pub seconds: f64,
+    /// Its result, printed, if it was asked for.
+    pub text: Option<String>,
+}
+
+/// A compiled graph: a plan and its ports. A cheap handle.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    plan: ExecutionPlan,
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    kernels: Vec<KernelInfo>,
+    stages: Vec<StageInfo>,
+    fusion: String,
+}
+
+impl Compiled {
+    /// The plan.
+    pub fn plan(&self) -> &ExecutionPlan {
+        &self.inner.plan
+    }
+
+    /// Inputs, in the order of the graph.
+    pub fn inputs(&self) -> &[Port] {
+        &self.inner.inputs
+    }
+
+    /// Outputs, in the order of the graph.
+    pub fn outputs(&self) -> &[Port] {
+        &self.inner.outputs
+    }
+
+    /// One entry for each dispatch, in order.
+    pub fn kernels(&self) -> &[KernelInfo] {
+        &self.inner.kernels
+    }
+
+    /// Stages of the compilation, in order.
+    pub fn stages(&self) -> &[StageInfo] {
+        &self.inner.stages
+    }
+
+    /// Groups and refused fusions with their reasons, as text.
+    pub fn fusion(&self) -> &str {
+        &self.inner.fusion
+    }
+}
+
+/// Compiles `graph` for `target`.
+pub fn compile(graph: &Graph, target: &Target, options: &CompileOptions) -> Result<Compiled> {
+    let mut stages = Stages::new(options.keep_stages);
+    let graph = stages.graph("capture", || Ok(graph.clone()))?;
+    let graph = stages.graph("decompose", || passes::decompose(&graph))?;
+    let graph = stages.graph("fold", || passes::fold(&graph))?;
+    let graph = match options.mode {
+        Mode::Compiled => stages.graph("fold_scale", || passes::fold(&passes::fold_scale(&graph)?))?,
+        Mode::Eager => graph,
+    };
+    let graph = stages.graph("stage", || passes::fold(&passes::stage(&graph, target)?))?;
+    check_sizes(&graph, target)?;
+    let fusion =
+        stages.run("fuse", |f: &fuse::FusionPlan| f.print(&graph), || Ok(fuse::fuse(&graph, target, options.mode, options.numerics)))?;
+    let lowered = stages.run("lower", print_loops, || {
+        fusion.groups.iter().map(|g| lower::group(&graph, g, target, options.numerics)).collect::<Result<Vec<_>>>()
+    })?;
+    stages.run(
+        "check",
+        |()| String::new(),
+        || {
+            let mut seen = std::collections::HashSet::new();
+            let fresh = lowered.iter().filter(|k| seen.insert(k.source.name.clone()));
+            fresh.map(|k| Ok(validate::check(&k.source, target)?)).collect::<Result<Vec<()>>>().map(|_| ())
+        },
+    )?;
+    let planned =
+        stages.run("plan", |p: &slots::Planned| format!("{:#?}", p.plan.commands), || slots::plan(&graph, &fusion, &lowered, target))?;
+    let fusion = fusion.print(&graph);
+    let slots::Planned { plan, inputs, outputs, kernels } = planned;
+    let stages = stages.finish();
+    Ok(Compiled { inner: Arc::new(Inner { plan, inputs, outputs, kernels, stages, fusion }) })
+}
+
+fn print_loops(kernels: &Vec<lower::LoweredKernel>) -> String {
+    kernels.iter().map(|k| format!("{}\n{}\n", k.loops, k.source.wgsl)).collect()
+}
+
+/// Refuses tensors that no binding of the target can hold, and more elements than kernels can count.
+fn check_sizes(graph: &Graph, target: &Target) -> Result<()> {
+    for (id, node) in graph.iter() {
+        let stored = matches!(node.op, Op::Prim(Prim::Input { .. } | Prim::Constant(_)));
+        if node.ty.num_elems() as u64 > 1 << 31 {
+            return Err(Error::limit(format!(
+                "%{} ({}) has {} elements: kernels count up to 2^31; split the tensor",
+                id.0,
+                node.ty,
+                node.ty.num_elems()
+            )));
+        }
+        if stored {
+            check_binding(&node.ty, target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a stored tensor past one binding.
+fn check_binding(ty: &TensorType, target: &Target) -> Result<()> {
+    if ty.num_bytes() > target.max_binding_bytes {
+        return Err(Error::limit(format!(
+            "a tensor {ty} takes {} bytes, one binding of target `{}` holds {}; split it, for example along its first dimension",
+            ty.num_bytes(),
+            target.name,
+            target.max_binding_bytes
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Cuts operations that need several passes over memory into several nodes, before fusion sees them.
+
+use super::rewrite;
+use crate::error::Result;
+use crate::graph::{Graph, GraphBuilder, NodeId, Op, Prim, ReduceOp};
+use crate::ops;
+use kernels_gen::{DType, Target};
+
+/// Columns each part of a split reduction has.
+const PART: usize = 4096;
+
+/// A reduction with fewer rows than this leaves most of an adapter idle.
+const FEW_ROWS: usize = 256;
+
+/// Cuts reductions of few long rows, and takes reductions of packed elements through 32 bits.
+pub fn stage(graph: &Graph, target: &Target) -> Result<Graph> {
+    let staged = rewrite(graph, |builder, _, node, inputs| match &node.op {
+        Op::Prim(Prim::Reduce { op, axes }) => reduce(builder, *op, axes, inputs[0], target),
+        _ => builder.add(node.op.clone(), inputs),
+    })?;
+    super::eliminate_dead_code(&staged)
+}
+
+fn reduce(builder: &mut GraphBuilder, op: ReduceOp, axes: &[usize], x: NodeId, target: &Target) -> Result<NodeId> {
+    let ty = builder.ty(x).clone();
+    let cols: usize = axes.iter().map(|&a| ty.shape[a]).product();
+    if cols == 0 {
+        let kept: Vec<usize> = (0..ty.rank()).filter(|d| !axes.contains(d)).map(|d| ty.shape[d]).collect();
+        let identity = builder.scalar(ty.dtype, ops::reduce_identity(op, ty.dtype))?;
+        return builder.broadcast_to(identity, &kept);
+    }
+    let wide = match ty.dtype {
+        DType::I8 => DType::I32,
+        DType::U8 | DType::Bool => DType::U32,
+        DType::F32 | DType::I32 | DType::U32 => ty.dtype,
+    };
+    if wide != ty.dtype {
+        let widened = builder.cast(x, wide)?;
+        let reduced = reduce(builder, op, axes, widened, target)?;
+        return builder.cast(reduced, ty.dtype);
+    }
+    let rows = ty.num_elems() / cols;
+    // A workgroup of 256 takes a row in steps of 256 columns; rows too long even for that are cut whatever their number.
+    let too_long = target.max_loop_iterations.is_some_and(|bound| cols as u64 / 256 > bound / 4);
+    if cols <= 4 * PART || (rows >= FEW_ROWS && !too_long) {
+        return builder.add(Prim::Reduce { op, axes: axes.to_vec() }, &[x]);
+    }
+    // Rows to the front, columns to the back, the columns as parts of equal length.
+    let kept: Vec<usize> = (0..ty.rank()).filter(|d| !axes.contains(d)).collect();
+    let shape: Vec<usize> = kept.iter().map(|&d| ty.shape[d]).collect();
+    let perm: Vec<usize> = kept.iter().chain(axes).copied().collect();
+    let moved = builder.transpose(x, &perm)?;
+    let flat = builder.reshape(moved, &[rows, cols])?;
+    let parts = cols.div_ceil(PART);
+    let missing = parts * PART - cols;
+    let flat = if missing == 0 {
+        flat
+    } else {
+        let identity = builder.scalar(ty.dtype, ops::reduce_identity(op, ty.dtype))?;
+        builder.add(Prim::Pad { low: vec![0, 0], high: vec![0, missing] }, &[flat, identity])?
+    };
+    let cut = builder.reshape(flat, &[rows, parts, PART])?;
+    let partial = builder.add(Prim::Reduce { op, axes: vec![2] }, &[cut])?;
+    let whole = reduce(builder, op, &[1], partial, target)?;
+    builder.reshape(whole, &shape)
+}

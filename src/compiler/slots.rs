@@ -1,0 +1,123 @@
+//! The memory plan: kernels become dispatches, values become slots.
+//!
+//! A value lives from the dispatch that writes it to the last one that reads it; a slot whose value is dead is taken again by the next
+//! value that fits. In one dispatch a slot has one use.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::compiler::fuse::FusionPlan;
+use crate::compiler::lower::LoweredKernel;
+use crate::compiler::{KernelInfo, Port, check_binding, lower};
+use crate::error::{Error, Result};
+use crate::graph::{Graph, NodeId, Op, Prim};
+use crate::plan::{Command, ExecutionPlan, SlotId, SlotRole, fold_workgroups};
+use kernels_gen::{KernelSource, Target};
+
+pub(super) struct Planned {
+    pub plan: ExecutionPlan,
+    pub inputs: Vec<Port>,
+    pub outputs: Vec<Port>,
+    pub kernels: Vec<KernelInfo>,
+}
+
+pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[LoweredKernel], target: &Target) -> Result<Planned> {
+    let mut plan = ExecutionPlan::new();
+    let mut place: HashMap<NodeId, SlotId> = HashMap::new();
+    let mut inputs = Vec::new();
+    for (name, id) in graph.inputs() {
+        let ty = graph.ty(id);
+        let slot = plan.slot(name, ty.num_bytes(), SlotRole::Input);
+        place.insert(id, slot);
+        inputs.push(Port { name: name.to_string(), ty: ty.clone(), slot });
+    }
+    // A node named twice as an output has one slot.
+    let mut outputs = Vec::new();
+    let mut output_slots: BTreeMap<NodeId, SlotId> = BTreeMap::new();
+    for (name, id) in graph.outputs() {
+        let ty = graph.ty(*id);
+        let slot = *output_slots.entry(*id).or_insert_with(|| plan.slot(name, ty.num_bytes(), SlotRole::Output));
+        outputs.push(Port { name: name.clone(), ty: ty.clone(), slot });
+    }
+    let constant = |plan: &mut ExecutionPlan, id: NodeId| match &graph.node(id).op {
+        Op::Prim(Prim::Constant(c)) => {
+            let bytes = c.tensor().bytes().to_vec();
+            Ok(plan.slot(format!("constant_{}", id.0), bytes.len() as u64, SlotRole::Constant(Arc::new(bytes))))
+        }
+        _ => Err(Error::internal(format!("%{} is read before it is written", id.0))),
+    };
+
+    let mut last_use: HashMap<NodeId, usize> = HashMap::new();
+    for (at, kernel) in kernels.iter().enumerate() {
+        kernel.inputs.iter().for_each(|id| {
+            last_use.insert(*id, at);
+        });
+    }
+    let mut sources: HashMap<String, Arc<KernelSource>> = HashMap::new();
+    let mut free: Vec<SlotId> = Vec::new();
+    let mut infos = Vec::new();
+    for (at, (group, kernel)) in fusion.groups.iter().zip(kernels).enumerate() {
+        let mut slots = Vec::new();
+        for id in &kernel.inputs {
+            let slot = match place.get(id) {
+                Some(slot) => *slot,
+                None => {
+                    let slot = constant(&mut plan, *id)?;
+                    place.insert(*id, slot);
+                    slot
+                }
+            };
+            slots.push(slot);
+        }
+        let ty = graph.ty(group.root);
+        check_binding(ty, target)?;
+        let slot = match output_slots.get(&group.root) {
+            Some(slot) => *slot,
+            None => take(&mut plan, &mut free, ty.num_bytes()),
+        };
+        place.insert(group.root, slot);
+        slots.push(slot);
+        for id in &kernel.inputs {
+            let slot = place[id];
+            let temp = matches!(plan.slots[slot.0 as usize].role, SlotRole::Temp);
+            if temp && last_use.get(id) == Some(&at) && !free.contains(&slot) {
+                free.push(slot);
+            }
+        }
+        let source = sources.entry(kernel.source.name.clone()).or_insert_with(|| Arc::new(kernel.source.clone()));
+        let workgroups = fold_workgroups(kernel.num_workgroups, target.max_workgroups_per_dim)?;
+        plan.dispatch(source, &slots, &[], workgroups);
+        infos.push(KernelInfo {
+            name: kernel.source.name.clone(),
+            origins: lower::origins(graph, group),
+            ty: ty.clone(),
+            flops: kernel.source.flops.eval(&[]),
+            bytes: kernel.source.bytes.eval(&[]),
+        });
+    }
+    // Results that no kernel makes: inputs and constants handed through.
+    for (id, to) in &output_slots {
+        if place.contains_key(id) && fusion.groups.iter().any(|g| g.root == *id) {
+            continue;
+        }
+        let from = match place.get(id) {
+            Some(slot) => *slot,
+            None => constant(&mut plan, *id)?,
+        };
+        let bytes = graph.ty(*id).num_bytes().next_multiple_of(4);
+        if bytes > 0 {
+            plan.commands.push(Command::Copy { from, from_offset: 0, to: *to, to_offset: 0, bytes });
+        }
+    }
+    plan.verify()?;
+    Ok(Planned { plan, inputs, outputs, kernels: infos })
+}
+
+/// The smallest free slot that fits, or a new one.
+fn take(plan: &mut ExecutionPlan, free: &mut Vec<SlotId>, bytes: u64) -> SlotId {
+    let fits = free.iter().enumerate().filter(|(_, s)| plan.slots[s.0 as usize].bytes >= bytes);
+    match fits.min_by_key(|(_, s)| plan.slots[s.0 as usize].bytes).map(|(i, _)| i) {
+        Some(i) => free.swap_remove(i),
+        None => plan.slot(format!("temp_{}", plan.slots.len()), bytes, SlotRole::Temp),
+    }
+}

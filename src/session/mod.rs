@@ -1,0 +1,142 @@
+//! Compiled graphs on a device: loaded once, run often.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::compiler::{Compiled, Port};
+use crate::device::{Device, Executor, Profile};
+use crate::error::{Error, Result};
+use crate::plan::SlotId;
+use crate::tensor::HostTensor;
+
+/// A compiled graph on a device. A cheap handle; runs from several threads take turns.
+#[derive(Clone)]
+pub struct Session {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    compiled: Compiled,
+    executor: Executor,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Session of {} kernels", self.inner.compiled.kernels().len())
+    }
+}
+
+/// Named results, in the order of the graph.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outputs {
+    tensors: Vec<(String, HostTensor)>,
+}
+
+impl Outputs {
+    /// The result of that name.
+    pub fn get(&self, name: &str) -> Result<&HostTensor> {
+        let found = self.tensors.iter().find(|(n, _)| n == name).map(|(_, t)| t);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.tensors.iter().map(|(n, _)| n.as_str()).collect();
+            Error::invalid(format!("no output is called `{name}`; there are {}", names.join(", ")))
+        })
+    }
+
+    /// The only result, or an error that lists them.
+    pub fn single(mut self) -> Result<HostTensor> {
+        match (self.tensors.pop(), self.tensors.len()) {
+            (Some((_, tensor)), 0) => Ok(tensor),
+            (_, others) => Err(Error::invalid(format!("the graph has {} outputs; take one by its name", others + 1))),
+        }
+    }
+
+    /// All results with their names.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &HostTensor)> {
+        self.tensors.iter().map(|(n, t)| (n.as_str(), t))
+    }
+}
+
+impl IntoIterator for Outputs {
+    type Item = (String, HostTensor);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.tensors.into_iter()
+    }
+}
+
+impl Session {
+    /// Makes everything a run needs: buffers, pipelines, bind groups; constants are uploaded.
+    pub fn load(device: &Device, compiled: &Compiled) -> Result<Self> {
+        let executor = Executor::load(device, compiled.plan())?;
+        Ok(Session { inner: Arc::new(Inner { compiled: compiled.clone(), executor }) })
+    }
+
+    /// The compiled graph.
+    pub fn compiled(&self) -> &Compiled {
+        &self.inner.compiled
+    }
+
+    /// The executor, for callers that keep tensors on the device.
+    pub fn executor(&self) -> &Executor {
+        &self.inner.executor
+    }
+
+    /// Runs the graph and waits. Inputs are given by name, each once, with the type the graph declares.
+    pub fn run(&self, inputs: &[(&str, &HostTensor)]) -> Result<Outputs> {
+        pollster::block_on(self.run_async(inputs))
+    }
+
+    /// Runs the graph; dropping the future is safe.
+    pub async fn run_async(&self, inputs: &[(&str, &HostTensor)]) -> Result<Outputs> {
+        let bytes = self.bind(inputs)?;
+        let outputs = self.inner.compiled.outputs();
+        let mut slots: Vec<SlotId> = Vec::with_capacity(outputs.len());
+        for port in outputs {
+            if !slots.contains(&port.slot) {
+                slots.push(port.slot);
+            }
+        }
+        let data = self.inner.executor.run_async(&bytes, &slots).await?;
+        let read = |port: &Port| {
+            let found = slots.iter().position(|s| *s == port.slot).and_then(|i| data.get(i));
+            let bytes = found.ok_or_else(|| Error::internal(format!("output `{}` was not read back", port.name)))?;
+            let tensor = HostTensor::from_bytes(port.ty.dtype, port.ty.shape.clone(), &bytes[..port.ty.num_bytes() as usize])?;
+            Ok((port.name.clone(), tensor))
+        };
+        Ok(Outputs { tensors: outputs.iter().map(read).collect::<Result<_>>()? })
+    }
+
+    /// Runs the graph and measures each kernel; see [`Executor::profile`].
+    pub fn profile(&self, inputs: &[(&str, &HostTensor)]) -> Result<Profile> {
+        self.inner.executor.profile(&self.bind(inputs)?)
+    }
+
+    /// Writes the inputs and records a run without reading anything back.
+    pub fn enqueue(&self, inputs: &[(&str, &HostTensor)]) -> Result<()> {
+        self.inner.executor.enqueue(&self.bind(inputs)?)
+    }
+
+    /// Checks names and types of `inputs` and pairs each with its slot.
+    pub fn bind<'a>(&self, inputs: &[(&str, &'a HostTensor)]) -> Result<Vec<(SlotId, &'a [u8])>> {
+        let ports = self.inner.compiled.inputs();
+        let describe = || ports.iter().map(|p| format!("`{}` {}", p.name, p.ty)).collect::<Vec<_>>().join(", ");
+        let mut bound: Vec<(SlotId, &[u8])> = Vec::with_capacity(inputs.len());
+        for (name, tensor) in inputs {
+            let Some(port) = ports.iter().find(|p| p.name == *name) else {
+                return Err(Error::invalid(format!("no input is called `{name}`; the graph takes {}", describe())));
+            };
+            if tensor.dtype() != port.ty.dtype || tensor.shape() != port.ty.shape {
+                return Err(Error::invalid(format!("input `{name}` is {}, {}{:?} is given", port.ty, tensor.dtype(), tensor.shape())));
+            }
+            if bound.iter().any(|(slot, _)| *slot == port.slot) {
+                return Err(Error::invalid(format!("input `{name}` is given twice")));
+            }
+            bound.push((port.slot, tensor.bytes()));
+        }
+        if let Some(missing) = ports.iter().find(|p| bound.iter().all(|(slot, _)| *slot != p.slot)) {
+            return Err(Error::invalid(format!("input `{}` is missing; the graph takes {}", missing.name, describe())));
+        }
+        Ok(bound)
+    }
+}
