@@ -4,6 +4,7 @@
 //! and its output is byte-identical across runs and machines. What it returns is a [`KernelSource`]: text, bindings, workgroup
 //! size and cost formulas. Every one that leaves the crate has passed [`validate::validate`] for its [`Target`].
 
+pub mod catalogue;
 pub mod compose;
 pub mod dtype;
 pub mod emit;

@@ -3,7 +3,7 @@
 use super::options::Options;
 use super::output::{self, Outcome};
 use clap::{Args, Subcommand, ValueEnum};
-use sublane::kernels_gen::{KernelSource, Target, validate};
+use sublane::kernels_gen::{KernelSource, Target, catalogue, validate};
 use sublane::report::{Column, Report, Table};
 use sublane::{Error, Result, shaders};
 
@@ -68,6 +68,14 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     }
 }
 
+/// Every kernel that runs on `target`, as (origin, name, source): the hand-written ones, then samples of the generated ones.
+fn all(target: &Target) -> Result<Vec<(&'static str, String, Result<KernelSource>)>> {
+    let written = shaders::kernels().filter(|(shader, _)| shader.runs_on(target));
+    let written = written.map(|(shader, flags)| ("hand-written", shader.name(flags), shader.source(flags, target)));
+    let generated = catalogue::kernels(target)?.into_iter().map(|(family, source)| (family, source.name.clone(), Ok(source)));
+    Ok(written.chain(generated).collect())
+}
+
 fn list(target: &Target, options: &Options) -> Result<Outcome> {
     let mut table = Table::new(&[
         Column::new("name", "kernel"),
@@ -77,19 +85,11 @@ fn list(target: &Target, options: &Options) -> Result<Outcome> {
         Column::new("params", "params"),
         Column::new("workgroup_bytes", "workgroup bytes"),
     ]);
-    for (shader, flags) in shaders::kernels() {
-        let source = shader.source(flags, target)?;
+    for (origin, name, source) in all(target)? {
+        let source = source?;
         let [x, y, z] = source.workgroup_size;
-        let size = format!("{x}x{y}x{z}");
-        let buffers = source.num_storage();
-        table.row([
-            source.name.into(),
-            "hand-written".into(),
-            size.into(),
-            buffers.into(),
-            source.num_params.into(),
-            source.workgroup_bytes.into(),
-        ]);
+        let (size, buffers) = (format!("{x}x{y}x{z}"), source.num_storage());
+        table.row([name.into(), origin.into(), size.into(), buffers.into(), source.num_params.into(), source.workgroup_bytes.into()]);
     }
     let mut report = Report::new("kernels list", options.seed);
     report.field("target", "target", target.name.as_str(), "");
@@ -99,7 +99,11 @@ fn list(target: &Target, options: &Options) -> Result<Outcome> {
 }
 
 fn print(name: &str, language: Language, target: &Target) -> Result<Outcome> {
-    let source = shaders::kernel(name, target)?;
+    let (mut kernels, known) = (all(target)?, |(_, known, _): &(_, String, _)| known == name);
+    let Some(at) = kernels.iter().position(known) else {
+        return Err(Error::invalid(format!("there is no kernel `{name}` for target `{}`; `sublane kernels list` shows all", target.name)));
+    };
+    let source = kernels.swap_remove(at).2?;
     let wanted = match language {
         Language::Wgsl => return output::write(&source.wgsl).map(|()| Outcome::Passed),
         Language::Spirv => validate::Language::Spirv,
@@ -121,14 +125,14 @@ fn check(target: Option<&Target>, options: &Options) -> Result<Outcome> {
     let mut table = Table::new(&[Column::new("name", "kernel"), Column::new("target", "target"), Column::new("result", "result")]);
     let (mut failed, mut passed) = (0u64, 0u64);
     for target in &targets {
-        for (shader, flags) in shaders::kernels() {
-            let checked = shader.source(flags, target).and_then(|source: KernelSource| Ok(validate::validate(&source, target)?));
+        for (_, name, source) in all(target)? {
+            let checked = source.and_then(|source| Ok(validate::validate(&source, target)?));
             match &checked {
                 Ok(()) => passed += 1,
                 Err(_) => failed += 1,
             }
             let result = checked.map_or_else(|e| e.to_string(), |()| "valid".into());
-            table.row([shader.name(flags).into(), target.name.as_str().into(), result.into()]);
+            table.row([name.into(), target.name.as_str().into(), result.into()]);
         }
     }
     let mut report = Report::new("kernels check", options.seed);
