@@ -46,6 +46,31 @@ fn unknown_adapters_are_named_with_those_there_are() {
     assert_eq!(Device::open(&options).expect("opens").info().name, names[0].name);
 }
 
+/// Set for the test's own child process, whose drivers are hidden.
+const WITHOUT_DRIVERS: &str = "SUBLANE_TEST_WITHOUT_DRIVERS";
+
+#[test]
+fn without_an_adapter_the_error_says_what_to_install() {
+    if std::env::var_os(WITHOUT_DRIVERS).is_some() {
+        let error = Device::open(&DeviceOptions::default()).expect_err("no driver is visible");
+        says(&error, ErrorKind::NoAdapter, &["vulkan", "gl", "mesa-vulkan-drivers"]);
+        assert!(adapters().is_empty());
+        return;
+    }
+    if cfg!(not(target_os = "linux")) {
+        return;
+    }
+    let nowhere = "/nonexistent";
+    let child = std::process::Command::new(std::env::current_exe().expect("a path"))
+        .args(["--exact", "without_an_adapter_the_error_says_what_to_install"])
+        .env(WITHOUT_DRIVERS, "1")
+        .envs([("VK_ICD_FILENAMES", nowhere), ("VK_DRIVER_FILES", nowhere), ("__EGL_VENDOR_LIBRARY_DIRS", nowhere)])
+        .output()
+        .expect("starts");
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+    assert!(String::from_utf8_lossy(&child.stdout).contains("1 passed"));
+}
+
 #[test]
 fn bad_wgsl_names_the_kernel_and_the_place() {
     let device = open();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use device_common::*;
 use futures::FutureExt;
-use sublane::device::{Clock, Device, DeviceOptions, DeviceTensor, Executor, LimitsMode};
+use sublane::device::{Clock, Device, DeviceOptions, DeviceTensor, Executor, LimitsMode, MAX_IN_FLIGHT};
 use sublane::plan::{Command, ExecutionPlan, SlotRange, SlotRole};
 use sublane::{DType, ErrorKind, HostTensor};
 
@@ -167,6 +167,36 @@ fn steady_runs_allocate_nothing() {
         used.push(device.used_bytes());
     }
     assert_eq!(used[0], used[19]);
+}
+
+#[test]
+fn runs_add_up_without_a_host_between_and_handles_cross_threads() {
+    fn crosses<T: Send + Sync>() {}
+    fn moves<T: Send>(_: &T) {}
+    crosses::<Device>();
+    crosses::<Executor>();
+    crosses::<DeviceTensor>();
+    let device = open();
+    let wgsl = "
+@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+@compute @workgroup_size(1)
+fn count() { y[0] += 1u; }
+";
+    let mut plan = ExecutionPlan::new();
+    let state = plan.slot("state", 4, SlotRole::State);
+    for _ in 0..50 {
+        plan.dispatch(&kernel("count", wgsl, &[("y", true)], 0, 1), &[state], &[], [1, 1, 1]);
+    }
+    let executor = Executor::load(&device, &plan).expect("loads");
+    for _ in 0..2 * MAX_IN_FLIGHT {
+        executor.enqueue(&[]).expect("runs");
+    }
+    let read = executor.read_async(state);
+    moves(&read);
+    moves(&executor.run_async(&[], &[]));
+    assert_eq!(words(&pollster::block_on(read).expect("reads")), [100 * MAX_IN_FLIGHT as u32]);
+    executor.write(state, bytes(&[7])).expect("writes");
+    assert_eq!(words(&executor.run(&[], &[state]).expect("runs")[0]), [57]);
 }
 
 #[test]

@@ -39,15 +39,15 @@ impl Candidate {
         Candidate { adapter, info, class }
     }
 
-    /// Place in the order of preference: kind of adapter, then graphics interface.
-    fn rank(&self) -> (u8, u8) {
+    /// Place in the order of preference. GL comes after all others, so that the first of the list is the one that is opened by default.
+    fn rank(&self) -> (bool, u8) {
         let kind = match self.class {
             AdapterClass::Discrete => 0,
             AdapterClass::Integrated => 1,
             AdapterClass::Other => 2,
             AdapterClass::Software => 3,
         };
-        (kind, (self.info.backend == "gl") as u8)
+        (self.info.backend == "gl", kind)
     }
 }
 
@@ -115,7 +115,7 @@ fn none_found() -> Error {
     Error::new(ErrorKind::NoAdapter, message)
 }
 
-/// The adapters that run compute shaders, best first: discrete, integrated, virtual, software.
+/// The adapters that run compute shaders, best first: discrete, integrated, virtual, software; those reached through GL last.
 pub fn adapters() -> Vec<AdapterInfo> {
     pollster::block_on(find(FIRST | wgpu::Backends::GL)).into_iter().map(|c| c.info).collect()
 }

@@ -1,5 +1,6 @@
 //! Runs execution plans: everything is made at load, one submission a run.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kernels_gen::{BindingKind, DType, KernelSource};
@@ -50,6 +51,8 @@ enum Role {
 pub(super) struct State {
     buffers: Vec<SlotBuffer>,
     pub(super) steps: Vec<Step>,
+    /// Runs that nobody has waited for, oldest first.
+    in_flight: VecDeque<wgpu::SubmissionIndex>,
 }
 
 #[derive(Debug)]
@@ -85,6 +88,9 @@ pub(super) struct Dispatch {
     workgroups: [u32; 3],
 }
 
+/// Runs that may wait on the device's queue before [`Executor::enqueue`] waits for one of them.
+pub const MAX_IN_FLIGHT: usize = 64;
+
 /// Distance of parameter blocks, the largest offset alignment an adapter may ask for.
 const PARAMS_STRIDE: u64 = 256;
 
@@ -104,7 +110,7 @@ impl Executor {
         let buffers = plan.slots.iter().map(|slot| allocate(device, slot)).collect::<Result<Vec<_>>>()?;
         let params = upload_params(device, plan)?;
 
-        let mut state = State { buffers, steps: Vec::new() };
+        let mut state = State { buffers, steps: Vec::new(), in_flight: VecDeque::new() };
         let mut params_offset = 0;
         for (command, step) in plan.commands.iter().enumerate() {
             let work = match step {
@@ -166,11 +172,19 @@ impl Executor {
         read_back.pending(index)
     }
 
-    /// Starts a run whose results stay on the device.
+    /// Starts a run whose results stay on the device. Blocks only while [`MAX_IN_FLIGHT`] runs before it are not done, so that the memory
+    /// for commands and inputs stays bounded.
     pub fn enqueue(&self, inputs: &[(SlotId, &[u8])]) -> Result<()> {
         let mut state = self.state();
         self.prepare(&mut state, inputs)?;
-        self.encode_and_submit(&state, None).map(drop)
+        let index = self.encode_and_submit(&state, None)?;
+        state.in_flight.push_back(index);
+        if state.in_flight.len() > MAX_IN_FLIGHT
+            && let Some(oldest) = state.in_flight.pop_front()
+        {
+            self.loaded.device.poll_until(oldest)?;
+        }
+        Ok(())
     }
 
     /// Puts `tensor` in the place of a slot's buffer, without a copy: an input is read from it, an output or a state written to it.

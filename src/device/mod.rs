@@ -24,7 +24,7 @@ use serde::Serialize;
 use crate::error::{Error, ErrorKind, Result};
 
 pub use adapter::{AdapterInfo, adapters};
-pub use executor::Executor;
+pub use executor::{Executor, MAX_IN_FLIGHT};
 pub use memory::{Buffer, DeviceTensor};
 pub use probes::{BANDWIDTH_BYTES, FmaProbe, Probes};
 pub use profile::{Clock, CommandTime, Profile};
@@ -231,7 +231,7 @@ impl Device {
         let device_limits = DeviceLimits {
             max_buffer_bytes: limits.max_buffer_size,
             max_binding_bytes: limits.max_storage_buffer_binding_size,
-            max_storage_buffers: limits.max_storage_buffers_per_shader_stage - kept,
+            max_storage_buffers: limits.max_storage_buffers_per_shader_stage.saturating_sub(kept),
             max_workgroup_invocations: limits.max_compute_invocations_per_workgroup,
             max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
             max_workgroups_per_dim: limits.max_compute_workgroups_per_dimension,

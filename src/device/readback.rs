@@ -2,7 +2,7 @@
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 
 use futures::channel::oneshot;
 
@@ -11,25 +11,32 @@ use crate::device::fault::Faults;
 use crate::device::memory::{Buffer, rounded};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Staging buffers kept for the next read-back, so that a loop of runs allocates nothing.
+/// Staging buffers kept for the next read-back, so that a loop of runs allocates nothing. It holds as many as the largest read-back took.
 #[derive(Debug, Default)]
-pub(super) struct StagingPool(Mutex<Vec<Buffer>>);
+pub(super) struct StagingPool(Mutex<Free>);
 
-/// Buffers a pool keeps at most.
-const POOLED: usize = 16;
+#[derive(Debug, Default)]
+struct Free {
+    buffers: Vec<Buffer>,
+    most: usize,
+}
 
 impl StagingPool {
+    fn free(&self) -> MutexGuard<'_, Free> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn take(&self, size: u64) -> Option<Buffer> {
-        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        free.iter().position(|buffer| buffer.allocated_bytes() == size).map(|i| free.swap_remove(i))
+        let buffers = &mut self.free().buffers;
+        buffers.iter().position(|buffer| buffer.allocated_bytes() == size).map(|at| buffers.remove(at))
     }
 
     fn put(&self, buffer: Buffer) {
-        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() == POOLED {
-            free.remove(0);
+        let mut free = self.free();
+        if free.buffers.len() >= free.most.max(1) {
+            free.buffers.remove(0);
         }
-        free.push(buffer);
+        free.buffers.push(buffer);
     }
 }
 
@@ -69,7 +76,9 @@ impl ReadBack {
             };
             Ok(Part { from: from.clone(), to, bytes: *bytes })
         };
-        let parts = buffers.iter().map(stage).collect::<Result<_>>()?;
+        let parts: Vec<Part> = buffers.iter().map(stage).collect::<Result<_>>()?;
+        let most = &mut pool.free().most;
+        *most = parts.len().max(*most);
         Ok(ReadBack { device: device.clone(), pool: Arc::downgrade(pool), parts })
     }
 
