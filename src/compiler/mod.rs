@@ -142,6 +142,7 @@ pub fn compile(graph: &Graph, target: &Target, options: &CompileOptions) -> Resu
         Mode::Eager => graph,
     };
     let graph = stages.graph("stage", || passes::fold(&passes::stage(&graph, target)?))?;
+    let graph = stages.graph("layout", || passes::layout(&graph))?;
     check_sizes(&graph, target)?;
     let fusion =
         stages.run("fuse", |f: &fuse::FusionPlan| f.print(&graph), || Ok(fuse::fuse(&graph, target, options.mode, options.numerics)))?;

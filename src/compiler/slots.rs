@@ -11,7 +11,7 @@ use crate::compiler::lower::LoweredKernel;
 use crate::compiler::{KernelInfo, Port, check_binding, lower};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId, Op, Prim};
-use crate::plan::{Command, ExecutionPlan, SlotId, SlotRole, fold_workgroups};
+use crate::plan::{Command, ExecutionPlan, SlotId, SlotRole};
 use kernels_gen::{KernelSource, Target};
 
 pub(super) struct Planned {
@@ -85,8 +85,7 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[LoweredKernel]
             }
         }
         let source = sources.entry(kernel.source.name.clone()).or_insert_with(|| Arc::new(kernel.source.clone()));
-        let workgroups = fold_workgroups(kernel.num_workgroups, target.max_workgroups_per_dim)?;
-        plan.dispatch(source, &slots, &[], workgroups);
+        plan.dispatch(source, &slots, &[], kernel.workgroups);
         infos.push(KernelInfo {
             name: kernel.source.name.clone(),
             origins: lower::origins(graph, group),

@@ -106,7 +106,9 @@ impl Builder {
 
     /// An element of a buffer; one lane where all lanes name the same element.
     pub fn load(&mut self, buffer: BufferId, lanes: Vec<Index>) -> ExprId {
-        let index = Self::lanes(lanes);
+        // A place before the first element is behind a test that fails; as a constant, the validator would refuse it.
+        let held = |i: Index| if i.as_const().is_some_and(|c| c < 0) { Index::from(0) } else { i };
+        let index = Self::lanes(lanes.into_iter().map(held).collect());
         let (scalar, width) = (self.code.buffers[buffer.0 as usize].dtype.scalar(), index.width());
         self.add(Expr::Load { buffer, index }, scalar, width)
     }

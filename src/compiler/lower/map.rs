@@ -4,6 +4,7 @@ use crate::compiler::fuse::Group;
 use crate::compiler::lower::{LoweredKernel, Lowering, bytes, flops, label, origins};
 use crate::error::Result;
 use crate::graph::Graph;
+use crate::plan::fold_workgroups;
 use kernels_gen::Target;
 use kernels_gen::emit::{self, Numerics};
 use kernels_gen::index::{Index, unflatten};
@@ -12,7 +13,7 @@ use kernels_gen::ir::{Grid, Kernel, Lanes, Stmt};
 /// Invocations of a workgroup.
 const WORKGROUP: u32 = 64;
 
-pub(super) fn lower(graph: &Graph, group: &Group, _target: &Target, numerics: Numerics) -> Result<LoweredKernel> {
+pub(super) fn lower(graph: &Graph, group: &Group, target: &Target, numerics: Numerics) -> Result<LoweredKernel> {
     let mut lowering = Lowering::new(graph, group);
     let ty = graph.ty(group.root);
     // The last vec4 may reach past the result: buffers are padded to 16 bytes, and what lies there is never read as a result.
@@ -39,6 +40,6 @@ pub(super) fn lower(graph: &Graph, group: &Group, _target: &Target, numerics: Nu
         source: emit::kernel(&kernel, numerics)?,
         loops: kernel.to_string(),
         inputs,
-        num_workgroups: kernel.grid.num_workgroups(kernel.workgroup_size),
+        workgroups: fold_workgroups(kernel.grid.num_workgroups(kernel.workgroup_size), target.max_workgroups_per_dim)?,
     })
 }

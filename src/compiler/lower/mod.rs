@@ -32,8 +32,8 @@ pub struct LoweredKernel {
     pub loops: String,
     /// Nodes it reads, in order of binding; the node it writes is bound last.
     pub inputs: Vec<NodeId>,
-    /// Workgroups, before they are folded into dimensions.
-    pub num_workgroups: u64,
+    /// Workgroups in x, y, z.
+    pub workgroups: [u32; 3],
 }
 
 /// Lowers one group. An error says why the group cannot be one kernel.

@@ -10,6 +10,7 @@ use crate::compiler::fuse::Group;
 use crate::compiler::lower::{Coords, LoweredKernel, Lowering, bytes, flops, label, origins};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId, Op, Prim, ReduceOp};
+use crate::plan::fold_workgroups;
 use kernels_gen::emit::{self, Numerics};
 use kernels_gen::index::{Index, Var, unflatten};
 use kernels_gen::ir::{ExprId, Grid, Kernel, Lanes, LocalId, Stmt, ValueType};
@@ -171,7 +172,7 @@ pub(super) fn lower(graph: &Graph, group: &Group, target: &Target, numerics: Num
         source: emit::kernel(&kernel, numerics)?,
         loops: kernel.to_string(),
         inputs,
-        num_workgroups: kernel.grid.num_workgroups(kernel.workgroup_size),
+        workgroups: fold_workgroups(kernel.grid.num_workgroups(kernel.workgroup_size), target.max_workgroups_per_dim)?,
     })
 }
 

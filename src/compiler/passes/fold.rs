@@ -49,6 +49,13 @@ fn one(builder: &mut GraphBuilder, node: &Node, inputs: &[NodeId]) -> Result<Nod
     let Op::Prim(prim) = &node.op else {
         return builder.add(node.op.clone(), inputs);
     };
+    // A tensor without elements is as good as any other, and a product over nothing is 0.
+    let empty = node.ty.num_elems() == 0 && !inputs.is_empty();
+    let nothing = matches!(prim, Prim::Dot) && builder.ty(inputs[0]).shape[2] == 0;
+    if empty || nothing {
+        let zero = builder.scalar(node.ty.dtype, 0.0)?;
+        return builder.broadcast_to(zero, &node.ty.shape);
+    }
     if let Some(id) = evaluate(builder, prim, node, inputs)? {
         return Ok(id);
     }

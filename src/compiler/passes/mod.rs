@@ -3,11 +3,13 @@
 mod decompose;
 mod fold;
 mod fold_scale;
+mod layout;
 mod stage;
 
 pub use decompose::decompose;
 pub use fold::fold;
 pub use fold_scale::fold_scale;
+pub use layout::layout;
 pub use stage::stage;
 
 use crate::error::Result;

@@ -1,0 +1,163 @@
+//! Matrix products and convolutions: holes of a skeleton, filled with the values of the group.
+//!
+//! What stands before the hero becomes its loads, what stands after it its stores.
+
+mod gemm_holes;
+
+use crate::compiler::fuse::Group;
+use crate::compiler::lower::{Coords, HeroValue, LoweredKernel, Lowering, bytes, flops, label, origins};
+use crate::error::{Error, Result};
+use crate::graph::{Graph, NodeId, Op, Prim};
+use kernels_gen::emit::{self, Finish, Numerics};
+use kernels_gen::heroes::{Skeleton, gemm, tiles};
+use kernels_gen::index::{Index, Var, flatten, unflatten};
+use kernels_gen::ir::{BufferId, Expr, ExprId, Function, Lanes, Stmt};
+use kernels_gen::{ScalarType, Target};
+
+pub(super) fn lower(graph: &Graph, group: &Group, hero: NodeId, target: &Target, numerics: Numerics) -> Result<LoweredKernel> {
+    if graph.ty(group.root).dtype.elems_per_word() > 1 {
+        return Err(Error::unsupported("packed elements are stored by whole words, a hero's results in rows of any length"));
+    }
+    if graph.ty(group.root).num_elems() != graph.ty(hero).num_elems() {
+        return Err(Error::unsupported("the epilogue changes the number of elements"));
+    }
+    let mut holes = Holes { lowering: Lowering::new(graph, group), hero, functions: Vec::new() };
+    match &graph.node(hero).op {
+        Op::Prim(Prim::Dot) => {
+            let problem = holes.gemm()?;
+            let config = tiles::gemm(target, &problem);
+            let skeleton = gemm::skeleton(&problem, &config, target, "ENTRY")?;
+            holes.finish(skeleton, format!("{problem:?}\n{config:?}"), numerics)
+        }
+        _ => Err(Error::internal("a hero that is neither a matrix product nor a convolution")),
+    }
+}
+
+/// The result's buffer while holes are made: it is bound last, once all that is loaded is known.
+const UNBOUND: BufferId = BufferId(u32::MAX);
+
+/// A size as the skeletons count it.
+fn size(n: usize) -> Result<u32> {
+    u32::try_from(n).map_err(|_| Error::limit(format!("a dimension of size {n}: kernels count up to 2^32 - 1")))
+}
+
+/// One index parameter of a hole: its variable, and its value in each lane.
+struct Param {
+    name: &'static str,
+    var: Var,
+    scale: i64,
+    lanes: Vec<Index>,
+}
+
+struct Holes<'a> {
+    lowering: Lowering<'a>,
+    hero: NodeId,
+    functions: Vec<Function>,
+}
+
+impl Holes<'_> {
+    /// A parameter with values `0..extent`, the same in all `width` lanes.
+    fn one(&mut self, name: &'static str, extent: u32, width: usize) -> Param {
+        let var = self.lowering.builder.var(u64::from(extent));
+        Param { name, var, scale: 1, lanes: vec![Index::from(var); width] }
+    }
+
+    /// A parameter that is a multiple of four and stands for four neighbouring values.
+    fn four(&mut self, name: &'static str, extent: u32) -> Param {
+        let var = self.lowering.builder.var(u64::from(extent.div_ceil(4)));
+        let lanes = (0..4).map(|l| Index::from(var).mul(4).offset(l)).collect();
+        Param { name, var, scale: 4, lanes }
+    }
+
+    fn function(&mut self, name: &str, params: &[Param], value: Option<&str>, body: Vec<Stmt>, result: Option<ExprId>) {
+        let mut list: Vec<String> = params.iter().map(|p| format!("{}: u32", p.name)).collect();
+        list.extend(value.map(str::to_string));
+        let of = |p: &Param| (p.var, if p.scale == 1 { p.name.to_string() } else { format!("{} / {}u", p.name, p.scale) });
+        let vars = params.iter().map(of).collect();
+        self.functions.push(Function { name: name.to_string(), params: list, vars, body, result });
+    }
+
+    /// A hole that loads operand `operand` of the hero; its coordinates are the parameters that `coords` picks.
+    fn load(&mut self, name: &str, operand: usize, params: Vec<Param>, coords: impl Fn(&[&Index]) -> Vec<Index>) -> Result<ExprId> {
+        let node = self.lowering.graph.node(self.hero).inputs[operand];
+        let width = params.iter().map(|p| p.lanes.len()).max().unwrap_or(1);
+        let lane = |l: usize| coords(&params.iter().map(|p| &p.lanes[l]).collect::<Vec<_>>());
+        let places: Coords = (0..width).map(lane).collect();
+        let value = self.lowering.value(node, &places)?;
+        let value = self.lowering.builder.widen(value, width as u8);
+        self.function(name, &params, None, Vec::new(), Some(value));
+        Ok(value)
+    }
+
+    /// Takes back the hole made last.
+    fn drop_last(&mut self) {
+        self.functions.pop();
+    }
+
+    /// Whether all four-lane loads behind a value take neighbours at once.
+    fn is_vector(&self, value: ExprId) -> bool {
+        let (mut open, mut seen, mut any) = (vec![value], std::collections::HashSet::new(), false);
+        while let Some(id) = open.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let expr = self.lowering.builder.expr(id);
+            if let Expr::Load { index, .. } = expr
+                && index.width() == 4
+            {
+                any = true;
+                if index.vec4().is_none() {
+                    return false;
+                }
+            }
+            expr.for_each_operand(&mut |e| open.push(e));
+        }
+        any
+    }
+
+    /// A hole that stores results; `place` gives their position in the hero's value.
+    fn store(&mut self, name: &str, params: Vec<Param>, place: impl Fn(&[&Index]) -> Vec<Index>) -> Result<()> {
+        let shape = &self.lowering.ty(self.hero).shape;
+        let width = params.iter().map(|p| p.lanes.len()).max().unwrap_or(1);
+        let lane = |l: usize| flatten(&place(&params.iter().map(|p| &p.lanes[l]).collect::<Vec<_>>()), shape);
+        let position: Vec<Index> = (0..width).map(lane).collect();
+        let value = self.lowering.builder.argument("value", ScalarType::F32, width as u8);
+        self.lowering.hero = Some(HeroValue { node: self.hero, position: position.clone(), value });
+        let root = self.lowering.group.root;
+        let root_shape = &self.lowering.ty(root).shape;
+        let coords = position.iter().map(|p| unflatten(p, root_shape)).collect();
+        let result = self.lowering.value(root, &coords)?;
+        let result = self.lowering.builder.widen(result, width as u8);
+        let ty = if width == 4 { "value: vec4<f32>" } else { "value: f32" };
+        let store = Stmt::Store { buffer: UNBOUND, index: Lanes(position), value: result };
+        self.function(name, &params, Some(ty), vec![store], None);
+        Ok(())
+    }
+
+    fn finish(mut self, skeleton: Skeleton, choice: String, numerics: Numerics) -> Result<LoweredKernel> {
+        let output = self.lowering.output();
+        for function in &mut self.functions {
+            for stmt in &mut function.body {
+                if let Stmt::Store { buffer, .. } = stmt {
+                    *buffer = output;
+                }
+            }
+        }
+        let Lowering { graph, group, builder, buffers, .. } = self.lowering;
+        let inputs: Vec<NodeId> = buffers.iter().map(|(id, _)| *id).collect();
+        let functions = emit::functions(&builder.finish(), &self.functions, numerics);
+        let mut source = emit::finish(Finish {
+            label: &label(graph, group),
+            origins: &origins(graph, group),
+            text: format!("{}{}\n{}", functions.bindings_text, functions.text, skeleton.wgsl),
+            bindings: functions.bindings,
+            workgroup_size: skeleton.workgroup_size,
+            workgroup_bytes: skeleton.workgroup_bytes,
+            flops: flops(graph, group),
+            bytes: bytes(graph, group, &inputs),
+            max_iterations: skeleton.max_iterations,
+        });
+        source.features.subgroups = skeleton.subgroups;
+        Ok(LoweredKernel { source, loops: choice, inputs, workgroups: skeleton.workgroups })
+    }
+}
