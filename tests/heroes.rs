@@ -5,6 +5,7 @@ mod device_common;
 use std::sync::Arc;
 
 use device_common::*;
+use kernels_gen::heroes::conv::{self, ConvConfig, ConvProblem};
 use kernels_gen::heroes::gemm::{self, GemmConfig, GemmProblem, VecAxis};
 use kernels_gen::heroes::{Sharing, tiles};
 use kernels_gen::{Binding, BindingKind, KernelSource, Target};
@@ -178,6 +179,143 @@ fn products_with_the_tables_of_other_adapters() {
                 continue;
             }
             product(70, 44, 37).check(&device, &target, config);
+        }
+    }
+}
+
+/// A convolution over NCHW with weights in the layout of the hole; the epilogue doubles and adds 1.
+struct Convolution {
+    batch: u32,
+    groups: u32,
+    channels: [u32; 2],
+    input: [u32; 2],
+    kernel: [u32; 2],
+    stride: [u32; 2],
+    dilation: [u32; 2],
+    pads: [u32; 4],
+}
+
+fn convolution(channels: [u32; 2], input: [u32; 2], kernel: [u32; 2]) -> Convolution {
+    let pads = [kernel[0] / 2, kernel[1] / 2, kernel[0] / 2, kernel[1] / 2];
+    Convolution { batch: 1, groups: 1, channels, input, kernel, stride: [1, 1], dilation: [1, 1], pads }
+}
+
+impl Convolution {
+    fn problem(&self) -> ConvProblem {
+        let size = |i: usize| {
+            let window = self.dilation[i] * (self.kernel[i] - 1) + 1;
+            (self.input[i] + self.pads[i] + self.pads[i + 2] - window) / self.stride[i] + 1
+        };
+        ConvProblem {
+            batch: self.batch,
+            groups: self.groups,
+            in_channels: self.channels[0],
+            out_channels: self.channels[1],
+            input: self.input,
+            output: [size(0), size(1)],
+            kernel: self.kernel,
+            stride: self.stride,
+            dilation: self.dilation,
+            pad: [self.pads[0], self.pads[1]],
+            x_vec: self.input[1].is_multiple_of(4),
+            store_vec: size(1).is_multiple_of(4),
+        }
+    }
+
+    fn holes(p: &ConvProblem) -> String {
+        let ([height, width], [out_height, out_width]) = (p.input, p.output);
+        let (ic, oc) = (p.groups * p.in_channels, p.groups * p.out_channels);
+        let (taps, padded) = (p.kernel[0] * p.kernel[1], p.out_channels.next_multiple_of(4));
+        let input = format!("((n * {ic}u + c) * {height}u + iy) * {width}u + ix");
+        let output = format!("((n * {oc}u + k) * {out_height}u + oy) * {out_width}u + ox");
+        let inside = format!("c < {ic}u && iy < {height}u && ix < {width}u && n < {}u", p.batch);
+        format!(
+            "{DECLARATIONS}
+fn nan() -> f32 {{ return bitcast<f32>(0x7fc00000u + (arrayLength(&x) & 1u)); }}
+fn load_x1(n: u32, c: u32, iy: u32, ix: u32) -> f32 {{ if !({inside}) {{ return nan(); }} return x[{input}]; }}
+fn load_x(n: u32, c: u32, iy: u32, ix: u32) -> vec4<f32> {{ if !({inside}) {{ return vec4<f32>(nan()); }} return x4({input}); }}
+fn load_w(g: u32, c: u32, tap: u32, oc: u32) -> vec4<f32> {{
+    if g >= {}u || c >= {}u || tap >= {taps}u || oc >= {padded}u {{ return vec4<f32>(nan()); }}
+    return y4(((g * {}u + c) * {taps}u + tap) * {padded}u + oc);
+}}
+fn store1(n: u32, k: u32, oy: u32, ox: u32, v: f32) {{ z[{output}] = 2.0 * v + 1.0; }}
+fn store(n: u32, k: u32, oy: u32, ox: u32, v: vec4<f32>) {{
+    let at = {output};
+    z[at] = 2.0 * v.x + 1.0; z[at + 1u] = 2.0 * v.y + 1.0; z[at + 2u] = 2.0 * v.z + 1.0; z[at + 3u] = 2.0 * v.w + 1.0;
+}}
+",
+            p.groups, p.in_channels, p.in_channels
+        )
+    }
+
+    fn check(&self, device: &Device, config: Option<&ConvConfig>) {
+        let target = device.target();
+        let p = self.problem();
+        let config = config.copied().unwrap_or_else(|| tiles::conv(&target, &p));
+        let [height, width] = p.input.map(|d| d as usize);
+        let [out_height, out_width] = p.output.map(|d| d as usize);
+        let (ic, oc) = (p.in_channels as usize, p.out_channels as usize);
+        let (groups, batch, taps) = (p.groups as usize, p.batch as usize, (p.kernel[0] * p.kernel[1]) as usize);
+        let padded = oc.next_multiple_of(4);
+        let x = values(batch * groups * ic * height * width, 3);
+        let y = values(groups * ic * taps * padded, 5);
+        let made = conv::skeleton(&p, &config, &target, "conv").expect("fits the target");
+        let workgroups = made.workgroups;
+        let source = made.into_source("conv", &Self::holes(&p), bindings(), 0, 0);
+        let out = run(device, source, workgroups, &x, &y, batch * groups * oc * out_height * out_width);
+        let mut expected = Vec::with_capacity(out.len());
+        for at in 0..out.len() {
+            let (ox, oy) = (at % out_width, at / out_width % out_height);
+            let (k, n) = (at / (out_width * out_height) % (groups * oc), at / (out_width * out_height * groups * oc));
+            let mut sum = 0.0f64;
+            for (c, tap) in (0..ic).flat_map(|c| (0..taps).map(move |tap| (c, tap))) {
+                let (ky, kx) = (tap / p.kernel[1] as usize, tap % p.kernel[1] as usize);
+                let place =
+                    |o: usize, k: usize, i: usize| (o * p.stride[i] as usize + k * p.dilation[i] as usize).checked_sub(p.pad[i] as usize);
+                let (Some(iy), Some(ix)) = (place(oy, ky, 0), place(ox, kx, 1)) else { continue };
+                if iy < height && ix < width {
+                    let group = k / oc;
+                    let pixel = x[((n * groups * ic + group * ic + c) * height + iy) * width + ix];
+                    sum += f64::from(pixel) * f64::from(y[((group * ic + c) * taps + tap) * padded + k % oc]);
+                }
+            }
+            expected.push(2.0 * sum + 1.0);
+        }
+        let error = distance(&out, &expected);
+        let bound = 1e-6 * ((ic * taps) as f64).sqrt();
+        assert!(error < bound, "{p:?} with {config:?}: error {error:e}, allowed {bound:e}");
+    }
+}
+
+#[test]
+fn convolutions_of_many_kinds() {
+    let device = open();
+    convolution([3, 16], [32, 32], [3, 3]).check(&device, None);
+    Convolution { batch: 3, stride: [2, 2], ..convolution([16, 32], [9, 11], [3, 3]) }.check(&device, None);
+    Convolution { pads: [0, 1, 2, 0], stride: [1, 2], ..convolution([5, 7], [10, 13], [3, 2]) }.check(&device, None);
+    Convolution { dilation: [2, 3], groups: 2, ..convolution([4, 6], [17, 18], [3, 3]) }.check(&device, None);
+    Convolution { groups: 19, ..convolution([1, 1], [12, 12], [3, 3]) }.check(&device, None);
+    convolution([2, 5], [15, 16], [7, 5]).check(&device, None);
+    convolution([3, 4], [1, 100], [1, 31]).check(&device, None);
+    Convolution { stride: [2, 2], pads: [0; 4], ..convolution([6, 9], [15, 15], [1, 1]) }.check(&device, None);
+    Convolution { pads: [3, 0, 3, 0], ..convolution([2, 3], [4, 8], [1, 1]) }.check(&device, None);
+}
+
+#[test]
+fn pointwise_convolutions_of_104_to_208_channels() {
+    let device = open();
+    for (ic, oc) in [(104, 208), (208, 104), (131, 105)] {
+        convolution([ic, oc], [8, 8], [1, 1]).check(&device, None);
+    }
+}
+
+#[test]
+fn convolutions_with_the_tables_of_other_adapters() {
+    let device = open();
+    let target = device.target();
+    for table in [Target::webgpu(), Target { subgroups: false, ..Target::software() }] {
+        for config in tiles::conv_table(&table).iter().filter(|c| c.lanes <= target.max_workgroup_invocations) {
+            Convolution { batch: 2, ..convolution([3, 10], [9, 10], [3, 3]) }.check(&device, Some(config));
         }
     }
 }

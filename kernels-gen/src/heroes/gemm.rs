@@ -124,7 +124,7 @@ pub fn skeleton(problem: &GemmProblem, config: &GemmConfig, target: &Target, ent
         workgroup_bytes: 0,
         subgroups,
         flops: problem.flops(),
-        max_iterations: u64::from(problem.k / step),
+        max_iterations: u64::from(problem.k / step) + 1,
     })
 }
 
@@ -133,7 +133,7 @@ fn unrolled_step(k: u32, tile_k: u32, target: &Target) -> Result<u32> {
     const MAX_STEP: u32 = 64;
     let bound = target.max_loop_iterations.unwrap_or(u64::MAX);
     let mut step = tile_k;
-    while u64::from(k / step) > bound {
+    while u64::from(k / step) >= bound {
         step *= 2;
         if step > MAX_STEP {
             return Err(Error::Unsupported(format!(

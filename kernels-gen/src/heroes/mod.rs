@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::source::{Binding, Formula, KernelSource, WgslFeatures};
 use crate::target::Target;
 
+pub mod conv;
 pub mod gemm;
 pub mod tiles;
 

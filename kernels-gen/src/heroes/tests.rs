@@ -1,3 +1,4 @@
+use super::conv::{self, ConvProblem};
 use super::gemm::{GemmConfig, GemmProblem, VecAxis, skeleton};
 use super::{Sharing, tiles};
 use crate::source::{Binding, BindingKind, KernelSource};
@@ -5,7 +6,7 @@ use crate::target::Target;
 use crate::validate::{check, validate};
 
 /// Plain holes over three bindings.
-pub(super) const HOLES: &str = "
+const HOLES: &str = "
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read> y: array<f32>;
 @group(0) @binding(2) var<storage, read_write> z: array<f32>;
@@ -18,10 +19,26 @@ fn store1(b: u32, i: u32, j: u32, v: f32) { z[b + i + j] = v; }
 fn store(b: u32, i: u32, j: u32, v: vec4<f32>) { z[b + i + j] = v.x; z[b + i + j + 1u] = v.y + v.z + v.w; }
 ";
 
+/// Plain holes of a convolution over the same bindings.
+const CONV_HOLES: &str = "
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> y: array<f32>;
+@group(0) @binding(2) var<storage, read_write> z: array<f32>;
+
+fn load_x1(n: u32, c: u32, y: u32, x_: u32) -> f32 { return x[n + c + y + x_]; }
+fn load_x(n: u32, c: u32, y: u32, x_: u32) -> vec4<f32> { return vec4<f32>(x[n + c + y + x_]); }
+fn load_w(g: u32, c: u32, tap: u32, oc: u32) -> vec4<f32> { return vec4<f32>(y[g + c + tap + oc]); }
+fn store1(n: u32, oc: u32, y: u32, x_: u32, v: f32) { z[n + oc + y + x_] = v; }
+fn store(n: u32, oc: u32, y: u32, x_: u32, v: vec4<f32>) { z[n + oc + y + x_] = dot(v, v); }
+";
+
+fn bindings() -> Vec<Binding> {
+    let of = |name, kind| Binding::new(name, kind);
+    vec![of("x", BindingKind::Read), of("y", BindingKind::Read), of("z", BindingKind::ReadWrite)]
+}
+
 fn kernel(problem: &GemmProblem, config: &GemmConfig, target: &Target) -> KernelSource {
-    let bindings =
-        vec![Binding::new("x", BindingKind::Read), Binding::new("y", BindingKind::Read), Binding::new("z", BindingKind::ReadWrite)];
-    skeleton(problem, config, target, "gemm").expect("fits the target").into_source("gemm", HOLES, bindings, 0, 0)
+    skeleton(problem, config, target, "gemm").expect("fits the target").into_source("gemm", HOLES, bindings(), 0, 0)
 }
 
 #[test]
@@ -70,4 +87,49 @@ fn a_long_k_is_unrolled_below_the_loop_bound() {
     let problem = GemmProblem { batch: 1, m: 1, n: 1, k: 1_000_003, a_vec: VecAxis::None, b_vec: VecAxis::None, store_vec: false };
     let made = skeleton(&problem, &tiles::gemm(&target, &problem), &target, "gemm").expect("unrolled");
     assert!(made.max_iterations <= 65_535, "{}", made.max_iterations);
+}
+
+fn convolution(kernel: [u32; 2], stride: [u32; 2]) -> ConvProblem {
+    ConvProblem {
+        batch: 2,
+        groups: 3,
+        in_channels: 5,
+        out_channels: 18,
+        input: [13, 20],
+        output: [13u32.div_ceil(stride[0]), 20u32.div_ceil(stride[1])],
+        kernel,
+        stride,
+        dilation: [1, 1],
+        pad: [kernel[0] / 2, kernel[1] / 2],
+        x_vec: true,
+        store_vec: true,
+    }
+}
+
+#[test]
+fn every_convolution_is_valid_on_its_target() {
+    for target in Target::presets() {
+        for config in tiles::conv_table(&target) {
+            for (kernel, stride) in [([1, 1], [1, 1]), ([3, 3], [2, 2]), ([7, 5], [1, 1]), ([1, 31], [1, 1])] {
+                let problem = convolution(kernel, stride);
+                let made = conv::skeleton(&problem, config, &target, "conv").expect("fits the target");
+                check(&made.into_source("conv", CONV_HOLES, bindings(), 0, 0), &target).expect("valid");
+            }
+        }
+        let problem = convolution([3, 3], [1, 1]);
+        let made = conv::skeleton(&problem, &tiles::conv(&target, &problem), &target, "conv").expect("fits the target");
+        validate(&made.into_source("conv", CONV_HOLES, bindings(), 0, 0), &target).expect("every writer takes it");
+    }
+}
+
+#[test]
+fn impossible_convolutions_are_errors() {
+    let target = Target::software();
+    let problem = convolution([3, 3], [1, 1]);
+    let config = tiles::conv(&target, &problem);
+    let refused = |p: &ConvProblem, c| conv::skeleton(p, &c, &target, "conv").expect_err("refused").to_string();
+    assert!(refused(&ConvProblem { stride: [0, 1], ..problem.clone() }, config).contains("positive"));
+    assert!(refused(&problem, conv::ConvConfig { tile_oc: 6, ..config }).contains("multiple of 4"));
+    let long = ConvProblem { kernel: [300, 300], in_channels: 4, ..problem };
+    assert!(refused(&long, config).contains("split the input channels"));
 }
