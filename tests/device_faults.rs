@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use device_common::*;
 use sublane::device::{Device, DeviceOptions, DeviceTensor, Executor, adapters};
-use sublane::plan::{ExecutionPlan, SlotRole};
+use sublane::plan::{Command, ExecutionPlan, SlotRole};
 use sublane::{DType, Error, ErrorKind};
 
 fn works(device: &Device) {
@@ -200,7 +200,10 @@ fn malformed_plans_are_refused() {
     let (mut plan, x, y) = affine_plan(4, 1);
     plan.dispatch(&affine(), &[x], &[1, 1], [1, 1, 1]);
     plan.dispatch(&affine(), &[y, y], &[1, 1], [1, 1, 1]);
-    says(&refused(&device, &plan), ErrorKind::Internal, &["command 1", "command 2"]);
+    plan.commands.push(Command::Clear { slot: x });
+    plan.commands.push(Command::Copy { from: y, from_offset: 0, to: x, to_offset: 0, bytes: 4 });
+    let faults = ["command 1", "command 2", "command 3: clears", "command 4: copies"];
+    says(&refused(&device, &plan), ErrorKind::Internal, &faults);
 }
 
 #[test]

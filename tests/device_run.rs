@@ -59,6 +59,17 @@ fn webgpu_limits_and_native_limits_agree() {
 }
 
 #[test]
+fn optional_features_can_be_switched_off() {
+    let options = DeviceOptions { timestamps: false, f16: false, subgroups: false, ..DeviceOptions::from_env() };
+    let device = Device::open(&options).expect("these tests need an adapter");
+    assert!(!device.target().f16 && !device.target().subgroups);
+    assert_eq!(device.info().clock, Clock::Host);
+    for feature in ["timestamps", "f16", "subgroups"] {
+        assert!(!device.info().features.contains(&feature));
+    }
+}
+
+#[test]
 fn copies_clears_states_ranges_and_overrides() {
     let device = open();
     let mut plan = ExecutionPlan::new();

@@ -167,6 +167,10 @@ impl ExecutionPlan {
         self.slots.iter().map(|s| s.bytes.next_multiple_of(16)).sum()
     }
 
+    fn is_read_only(&self, slot: SlotId) -> bool {
+        self.slots.get(slot.0 as usize).is_some_and(|s| matches!(s.role, SlotRole::Constant(_) | SlotRole::Input))
+    }
+
     /// Checks what every executor relies on; all faults are listed in one error.
     pub fn verify(&self) -> Result<()> {
         let mut faults = Vec::new();
@@ -199,7 +203,7 @@ impl ExecutionPlan {
                         if twice {
                             fault(format!("`{}` binds slot `{}` twice, once for writing", source.name, slot.name));
                         }
-                        if written(i) && matches!(slot.role, SlotRole::Constant(_) | SlotRole::Input) {
+                        if written(i) && self.is_read_only(range.slot) {
                             fault(format!("`{}` writes the read-only slot `{}`", source.name, slot.name));
                         }
                     }
@@ -211,10 +215,16 @@ impl ExecutionPlan {
                     if from == to || !fits(from, *from_offset) || !fits(to, *to_offset) || (from_offset | to_offset | bytes) % 4 != 0 {
                         fault(format!("bad copy {command:?}"));
                     }
+                    if self.is_read_only(*to) {
+                        fault(format!("copies to the read-only slot `{}`", self.slots[to.0 as usize].name));
+                    }
                 }
                 Command::Clear { slot } => {
                     if slot.0 as usize >= self.slots.len() {
                         fault(format!("slot {} of {}", slot.0, self.slots.len()));
+                    }
+                    if self.is_read_only(*slot) {
+                        fault(format!("clears the read-only slot `{}`", self.slots[slot.0 as usize].name));
                     }
                 }
             }
