@@ -2,6 +2,7 @@
 
 pub mod compiler;
 pub mod device;
+pub mod capture;
 pub mod error;
 pub mod files;
 pub mod graph;
