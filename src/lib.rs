@@ -1,11 +1,12 @@
 //! Sublane: a GPU compute engine on wgpu compute shaders.
 
+pub mod capture;
 pub mod compiler;
 pub mod device;
-pub mod capture;
 pub mod error;
 pub mod files;
 pub mod graph;
+pub mod import;
 pub mod ops;
 pub mod plan;
 pub mod progress;

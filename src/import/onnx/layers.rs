@@ -1,0 +1,143 @@
+//! Layers with weights, pooling, normalisations and matrix products.
+
+use super::node::{Call, Handler, Importer, Val, one};
+use crate::error::{Error, Result};
+use crate::graph::{BinaryOp, NodeId, Op, ReduceOp, UnaryOp};
+use crate::ops::conv::Conv;
+use crate::ops::dot::{Gemm, MatMul};
+use crate::ops::norm::{BatchNorm, LayerNorm};
+use crate::ops::pool::{Pool, PoolKind};
+use crate::ops::stats::{Statistic, StatisticKind};
+use crate::ops::window::Padding;
+
+pub(super) fn handler(op: &str) -> Option<Handler> {
+    Some(match op {
+        "Conv" => conv,
+        "MaxPool" | "AveragePool" => pool,
+        "GlobalAveragePool" | "GlobalMaxPool" => global_pool,
+        "BatchNormalization" => batch_norm,
+        "LayerNormalization" | "RMSNormalization" => layer_norm,
+        "Gemm" => gemm,
+        "MatMul" => matmul,
+        _ => return None,
+    })
+}
+
+/// The padding of a convolution or pool of `spatial` dimensions.
+fn padding(call: &Call, spatial: usize) -> Result<Padding> {
+    match call.string("auto_pad") {
+        "" | "NOTSET" => match call.sizes("pads")? {
+            None => Ok(Padding::none(spatial)),
+            Some(pads) if pads.len() == 2 * spatial => {
+                Ok(Padding::Explicit { low: pads[..spatial].to_vec(), high: pads[spatial..].to_vec() })
+            }
+            Some(pads) => Err(Error::malformed(format!("pads {pads:?} for {spatial} spatial dimensions"))),
+        },
+        "VALID" => Ok(Padding::none(spatial)),
+        "SAME_UPPER" => Ok(Padding::SameUpper),
+        "SAME_LOWER" => Ok(Padding::SameLower),
+        other => Err(Error::malformed(format!("auto_pad `{other}`; allowed are NOTSET, VALID, SAME_UPPER and SAME_LOWER"))),
+    }
+}
+
+fn per_dimension(call: &Call, name: &str, spatial: usize) -> Result<Vec<usize>> {
+    let values = call.sizes(name)?.unwrap_or_else(|| vec![1; spatial]);
+    if values.len() != spatial {
+        return Err(Error::malformed(format!("{name} {values:?} for {spatial} spatial dimensions")));
+    }
+    Ok(values)
+}
+
+fn conv(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let (x, w) = (call.node(im, 0)?, call.node(im, 1)?);
+    let spatial = im.rank(w).saturating_sub(2);
+    if let Some(sizes) = call.sizes("kernel_shape")?
+        && im.builder.shape(w).get(2..) != Some(&sizes[..])
+    {
+        return Err(Error::malformed(format!("kernel_shape {sizes:?} and weights {}", im.builder.ty(w))));
+    }
+    let conv = Conv {
+        strides: per_dimension(call, "strides", spatial)?,
+        padding: padding(call, spatial)?,
+        dilations: per_dimension(call, "dilations", spatial)?,
+        groups: usize::try_from(call.int("group", 1)).map_err(|_| Error::malformed("group is negative"))?,
+    };
+    let operands: Vec<NodeId> = [x, w].into_iter().chain(call.optional(im, 2)?).collect();
+    one(im.builder.add(Op::composite(conv), &operands)?)
+}
+
+fn pool(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let x = call.node(im, 0)?;
+    let sizes = call.sizes("kernel_shape")?.ok_or_else(|| Error::malformed("it has no kernel_shape"))?;
+    let spatial = sizes.len();
+    let kind =
+        if call.op() == "MaxPool" { PoolKind::Max } else { PoolKind::Average { count_padding: call.flag("count_include_pad", false) } };
+    let pool = Pool {
+        kind,
+        strides: per_dimension(call, "strides", spatial)?,
+        padding: padding(call, spatial)?,
+        dilations: per_dimension(call, "dilations", spatial)?,
+        ceil_mode: call.flag("ceil_mode", false),
+        sizes,
+    };
+    one(im.builder.add(Op::composite(pool), &[x])?)
+}
+
+fn global_pool(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let x = call.node(im, 0)?;
+    let axes: Vec<usize> = (2..im.rank(x)).collect();
+    if call.op() == "GlobalMaxPool" {
+        return one(im.builder.reduce(ReduceOp::Max, x, &axes, true)?);
+    }
+    one(im.builder.add(Op::composite(Statistic { kind: StatisticKind::Mean, axes, keep: true }), &[x])?)
+}
+
+fn batch_norm(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    if call.flag("training_mode", false) || call.wants(1) {
+        return Err(Error::unsupported("training mode; only inference is supported"));
+    }
+    if call.int("spatial", 1) != 1 {
+        return Err(Error::unsupported("spatial = 0; statistics must be one for each channel"));
+    }
+    let operands = call.nodes(im)?;
+    one(im.builder.add(Op::composite(BatchNorm { epsilon: call.float("epsilon", 1e-5) }), &operands)?)
+}
+
+/// The mean and the inverse deviation are further outputs, computed only where the model uses them.
+fn layer_norm(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let operands = call.nodes(im)?;
+    let x = call.node(im, 0)?;
+    let axis = im.axis(call.int("axis", -1), x)?;
+    let epsilon = call.float("epsilon", 1e-5);
+    let root_mean_square = call.op() == "RMSNormalization";
+    let y = im.builder.add(Op::composite(LayerNorm { axis, epsilon, root_mean_square }), &operands)?;
+    if root_mean_square || !(call.wants(1) || call.wants(2)) {
+        return one(y);
+    }
+    let statistic = Op::composite(Statistic { kind: StatisticKind::Mean, axes: (axis..im.rank(x)).collect(), keep: true });
+    let mean = im.builder.add(statistic.clone(), &[x])?;
+    let centred = im.builder.binary(BinaryOp::Sub, x, mean)?;
+    let square = im.builder.binary(BinaryOp::Mul, centred, centred)?;
+    let variance = im.builder.add(statistic, &[square])?;
+    let shifted = im.builder.binary_scalar(BinaryOp::Add, variance, epsilon as f64)?;
+    let deviation = im.builder.unary(UnaryOp::Sqrt, shifted)?;
+    let ones = im.builder.splat_like(deviation, im.builder.ty(deviation).dtype, 1.0)?;
+    let inverse = im.builder.binary(BinaryOp::Div, ones, deviation)?;
+    Ok(vec![Val::Node(y), Val::Node(mean), Val::Node(inverse)])
+}
+
+fn gemm(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let operands: Vec<NodeId> = [call.node(im, 0)?, call.node(im, 1)?].into_iter().chain(call.optional(im, 2)?).collect();
+    let gemm = Gemm {
+        alpha: call.float("alpha", 1.0),
+        beta: call.float("beta", 1.0),
+        trans_a: call.flag("transA", false),
+        trans_b: call.flag("transB", false),
+    };
+    one(im.builder.add(Op::composite(gemm), &operands)?)
+}
+
+fn matmul(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let operands = call.nodes(im)?;
+    one(im.builder.add(Op::composite(MatMul), &operands)?)
+}

@@ -1,0 +1,296 @@
+use std::cell::RefCell;
+
+use rten_onnx::onnx::{
+    AttributeProto, AttributeType, DataLocation, DataType, Dimension, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
+    StringStringEntryProto, TensorProto, TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
+};
+
+use super::*;
+use crate::ops::reference_graph;
+use crate::tensor::HostTensor;
+use kernels_gen::DType;
+
+fn info(name: &str, elem: DataType, dims: &[&str]) -> ValueInfoProto {
+    let dim = |text: &&str| match text.parse() {
+        Ok(value) => Dimension { dim_value: Some(value), dim_param: None },
+        Err(_) => Dimension { dim_value: None, dim_param: Some(text.to_string()) },
+    };
+    let shape = Some(TensorShapeProto { dim: dims.iter().map(dim).collect() });
+    let tensor_type = Some(TypeProtoTensor { elem_type: Some(elem), shape });
+    ValueInfoProto { name: Some(name.into()), r#type: Some(TypeProto { tensor_type, sequence: None }) }
+}
+
+fn node(op: &str, inputs: &[&str], outputs: &[&str], attribute: Vec<AttributeProto>) -> NodeProto {
+    let text = |list: &[&str]| list.iter().map(|s| s.to_string()).collect();
+    NodeProto { op_type: Some(op.into()), input: text(inputs), output: text(outputs), attribute, ..Default::default() }
+}
+
+fn int(name: &str, i: i64) -> AttributeProto {
+    AttributeProto { name: Some(name.into()), i: Some(i), r#type: Some(AttributeType::INT), ..Default::default() }
+}
+
+fn ints(name: &str, ints: &[i64]) -> AttributeProto {
+    AttributeProto { name: Some(name.into()), ints: ints.to_vec(), r#type: Some(AttributeType::INTS), ..Default::default() }
+}
+
+fn floats(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
+    let float_data = values.to_vec();
+    TensorProto { name: Some(name.into()), dims: dims.to_vec(), data_type: Some(DataType::FLOAT), float_data, ..Default::default() }
+}
+
+fn longs(name: &str, dims: &[i64], values: &[i64]) -> TensorProto {
+    let int64_data = values.to_vec();
+    TensorProto { name: Some(name.into()), dims: dims.to_vec(), data_type: Some(DataType::INT64), int64_data, ..Default::default() }
+}
+
+fn model(opset: i64, input: Vec<ValueInfoProto>, initializer: Vec<TensorProto>, node: Vec<NodeProto>, outputs: &[&str]) -> Vec<u8> {
+    let output = outputs.iter().map(|o| info(o, DataType::FLOAT, &[])).collect();
+    let model = ModelProto {
+        ir_version: Some(8),
+        graph: Some(GraphProto { node, initializer, input, output, ..Default::default() }),
+        opset_import: vec![OperatorSetIdProto { domain: None, version: Some(opset) }],
+        ..Default::default()
+    };
+    model.write_buf().unwrap()
+}
+
+fn import(bytes: &[u8]) -> Result<Model> {
+    let model = parse(bytes, None, &ImportOptions::default())?;
+    crate::graph::verify(&model.graph)?;
+    Ok(model)
+}
+
+fn message(bytes: &[u8]) -> String {
+    import(bytes).unwrap_err().to_string()
+}
+
+/// The outputs of a model of one input `x` for the given elements.
+fn run(bytes: &[u8], values: &[f32]) -> Vec<(Vec<usize>, Vec<f64>)> {
+    let model = import(bytes).unwrap();
+    let x = HostTensor::new(model.inputs[0].1.shape.clone(), values.to_vec()).unwrap();
+    let outputs = reference_graph(&model.graph, &[("x", x)]).unwrap();
+    outputs.into_iter().map(|(_, t)| (t.shape, t.data)).collect()
+}
+
+fn x(dims: &[&str]) -> Vec<ValueInfoProto> {
+    vec![info("x", DataType::FLOAT, dims)]
+}
+
+#[test]
+fn a_small_network() {
+    let weights = vec![floats("w", &[2, 3], &[1., 2., 3., -1., -2., -3.]), floats("b", &[2], &[0.5, 10.0])];
+    let nodes = vec![
+        node("Gemm", &["x", "w", "b"], &["h"], vec![int("transB", 1)]),
+        node("Relu", &["h"], &["r"], vec![]),
+        node("Softmax", &["r"], &["y"], vec![]),
+    ];
+    let bytes = model(17, x(&["1", "3"]), weights, nodes, &["r", "y"]);
+    let outputs = run(&bytes, &[1., 1., 1.]);
+    assert_eq!(outputs[0], (vec![1, 2], vec![6.5, 4.0]));
+    assert!((outputs[1].1.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    let imported = import(&bytes).unwrap();
+    assert!(imported.graph.origins().contains(&"Gemm_0".to_string()));
+    assert_eq!(imported.inputs, [("x".to_string(), TensorType::new(DType::F32, [1, 3]))]);
+}
+
+#[test]
+fn all_unsupported_operators_are_listed() {
+    let mut other = node("Gelu", &["x"], &["c"], vec![]);
+    other.domain = Some("com.example".into());
+    let nodes =
+        vec![node("Loop", &["x"], &["a"], vec![]), node("Relu", &["x"], &["b"], vec![]), node("FooBar", &["x"], &["y"], vec![]), other];
+    let text = message(&model(17, x(&["1"]), vec![], nodes, &["y"]));
+    assert!(text.contains("FooBar, Loop, com.example.Gelu"), "{text}");
+}
+
+#[test]
+fn malformed_graphs_are_errors() {
+    let relu = |from, to| node("Relu", &[from], &[to], vec![]);
+    let text = message(&model(17, x(&["1"]), vec![], vec![relu("b", "a"), relu("a", "b")], &["b"]));
+    assert!(text.contains("cycle"), "{text}");
+    let text = message(&model(17, x(&["1"]), vec![], vec![relu("nothing", "y")], &["y"]));
+    assert!(text.contains("`nothing`"), "{text}");
+    let text = message(&model(17, x(&["1"]), vec![], vec![relu("x", "y"), relu("x", "y")], &["y"]));
+    assert!(text.contains("two values are called `y`"), "{text}");
+    let text = message(&model(17, x(&["1"]), vec![], vec![relu("x", "y")], &["z"]));
+    assert!(text.contains("output `z`"), "{text}");
+    let text = message(&model(17, x(&["9223372036854775807", "9223372036854775807"]), vec![], vec![relu("x", "y")], &["y"]));
+    assert!(text.contains("addressed"), "{text}");
+    let text = message(&model(17, x(&["2"]), vec![floats("w", &[3], &[1.0])], vec![relu("x", "y")], &["y"]));
+    assert!(text.contains("`w`") && text.contains("1 values"), "{text}");
+    let text = message(&model(17, x(&["2"]), vec![floats("w", &[-3], &[])], vec![relu("x", "y")], &["y"]));
+    assert!(text.contains("negative"), "{text}");
+    let text = message(&model(6, x(&["2"]), vec![], vec![relu("x", "y")], &["y"]));
+    assert!(text.contains("operator set 6"), "{text}");
+    let half = vec![info("x", DataType::FLOAT16, &["1"])];
+    assert!(message(&model(17, half, vec![], vec![relu("x", "y")], &["y"])).contains("FLOAT16"));
+    assert!(message(b"this is no model, it is text").contains("ONNX"));
+    assert!(message(b"").contains("no graph"));
+    let two = vec![relu("x", "a"), node("Add", &["x", "w"], &["y"], vec![])];
+    let text = message(&model(17, x(&["2"]), vec![floats("w", &[3], &[1.; 3])], two, &["y"]));
+    assert!(text.contains("Add_1") && text.contains("broadcast"), "{text}");
+}
+
+#[test]
+fn nodes_may_stand_in_any_order() {
+    let nodes = vec![node("Neg", &["a"], &["y"], vec![]), node("Relu", &["x"], &["a"], vec![])];
+    assert_eq!(run(&model(17, x(&["2"]), vec![], nodes, &["y"]), &[-1.0, 2.0])[0].1, [0.0, -2.0]);
+}
+
+#[test]
+fn cut_files_are_errors_and_nothing_panics() {
+    let weights = vec![floats("w", &[3, 2], &[1.0; 6])];
+    let bytes = model(17, x(&["4", "3"]), weights, vec![node("MatMul", &["x", "w"], &["y"], vec![])], &["y"]);
+    assert!(import(&bytes).is_ok());
+    for end in 0..bytes.len() {
+        let _ = parse(&bytes[..end], None, &ImportOptions::default());
+    }
+    for at in 0..bytes.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut changed = bytes.clone();
+            changed[at] ^= flip;
+            let _ = parse(&changed, None, &ImportOptions::default());
+        }
+    }
+}
+
+#[test]
+fn open_dimensions_take_their_sizes_from_the_options() {
+    let bytes = model(17, x(&["N", "L", "2"]), vec![], vec![node("Relu", &["x"], &["y"], vec![])], &["y"]);
+    assert!(message(&bytes).contains("`N`"));
+    let dims = HashMap::from([("L".to_string(), 5)]);
+    let options = ImportOptions { batch: Some(4), dims, ..Default::default() };
+    assert_eq!(parse(&bytes, None, &options).unwrap().inputs[0].1.shape, [4, 5, 2]);
+    let shaped = |name: &str, shape: &[usize]| {
+        let shapes = HashMap::from([(name.to_string(), shape.to_vec())]);
+        parse(&bytes, None, &ImportOptions { shapes, ..Default::default() })
+    };
+    assert_eq!(shaped("x", &[7, 1, 2]).unwrap().inputs[0].1.shape, [7, 1, 2]);
+    assert!(shaped("x", &[7, 1, 3]).unwrap_err().to_string().contains("fixes dimension 2 at 2"));
+    assert!(shaped("x", &[7]).unwrap_err().to_string().contains("3 dimensions"));
+    let both = ImportOptions { batch: Some(1), dims: HashMap::from([("L".into(), 1)]), shapes: HashMap::from([("q".into(), vec![])]) };
+    assert!(parse(&bytes, None, &both).unwrap_err().to_string().contains("no input `q`"));
+}
+
+#[test]
+fn shapes_are_computed_at_import() {
+    let constants = vec![longs("zero", &[], &[0]), longs("rest", &[1], &[-1])];
+    let nodes = vec![
+        node("Shape", &["x"], &["s"], vec![]),
+        node("Gather", &["s", "zero"], &["n"], vec![int("axis", 0)]),
+        node("Unsqueeze", &["n", "axis0"], &["n1"], vec![]),
+        node("Concat", &["n1", "rest"], &["t"], vec![int("axis", 0)]),
+        node("Reshape", &["x", "t"], &["y"], vec![]),
+    ];
+    let constants = constants.into_iter().chain([longs("axis0", &[1], &[0])]).collect();
+    let outputs = run(&model(17, x(&["2", "3", "4"]), constants, nodes, &["y"]), &[0.0; 24]);
+    assert_eq!(outputs[0].0, [2, 12]);
+    let nodes = vec![node("Cast", &["x"], &["i"], vec![int("to", 7)]), node("Reshape", &["x", "i"], &["y"], vec![])];
+    let text = message(&model(17, x(&["1"]), vec![], nodes, &["y"]));
+    assert!(text.contains("known at import"), "{text}");
+}
+
+#[test]
+fn slices_follow_python() {
+    let cases: &[(i64, i64, i64, &[f64])] = &[
+        (1, i64::MAX, 1, &[1., 2., 3., 4.]),
+        (-2, i64::MAX, 1, &[3., 4.]),
+        (i64::MAX, i64::MIN, -1, &[4., 3., 2., 1., 0.]),
+        (3, 0, -2, &[3., 1.]),
+        (0, -1, 2, &[0., 2.]),
+        (4, 2, 1, &[]),
+        (0, 5, 9, &[0.]),
+    ];
+    for &(start, end, step, expected) in cases {
+        let constants = vec![longs("s", &[1], &[start]), longs("e", &[1], &[end]), longs("a", &[1], &[0]), longs("t", &[1], &[step])];
+        let bytes = model(13, x(&["5"]), constants, vec![node("Slice", &["x", "s", "e", "a", "t"], &["y"], vec![])], &["y"]);
+        assert_eq!(run(&bytes, &[0., 1., 2., 3., 4.])[0].1, expected, "{start}..{end} by {step}");
+    }
+    let old = node("Slice", &["x"], &["y"], vec![ints("starts", &[1]), ints("ends", &[3])]);
+    assert_eq!(run(&model(9, x(&["5"]), vec![], vec![old], &["y"]), &[0., 1., 2., 3., 4.])[0].1, [1., 2.]);
+}
+
+#[test]
+fn operator_sets_differ() {
+    let softmax = |opset| run(&model(opset, x(&["1", "2", "2"]), vec![], vec![node("Softmax", &["x"], &["y"], vec![])], &["y"]), &[0.0; 4]);
+    assert_eq!(softmax(11)[0].1, [0.25; 4]);
+    assert_eq!(softmax(13)[0].1, [0.5; 4]);
+    let clip = |opset, constants, inputs: &[&str], attributes| {
+        run(&model(opset, x(&["3"]), constants, vec![node("Clip", inputs, &["y"], attributes)], &["y"]), &[-9.0, 0.5, 9.0])[0].1.clone()
+    };
+    let max = AttributeProto { name: Some("max".into()), f: Some(1.0), r#type: Some(AttributeType::FLOAT), ..Default::default() };
+    assert_eq!(clip(10, vec![], &["x"], vec![max]), [-9.0, 0.5, 1.0]);
+    assert_eq!(clip(11, vec![floats("m", &[], &[0.0])], &["x", "m"], vec![]), [0.0, 0.5, 9.0]);
+    let mean = |opset, constants, inputs: &[&str], attributes| {
+        run(&model(opset, x(&["2", "2"]), constants, vec![node("ReduceMean", inputs, &["y"], attributes)], &["y"]), &[1., 2., 3., 4.])[0]
+            .clone()
+    };
+    assert_eq!(mean(13, vec![], &["x"], vec![ints("axes", &[1]), int("keepdims", 0)]), (vec![2], vec![1.5, 3.5]));
+    assert_eq!(mean(18, vec![longs("a", &[1], &[-2])], &["x", "a"], vec![]), (vec![1, 2], vec![2.0, 3.0]));
+}
+
+#[test]
+fn pads_repeat_elements() {
+    let mode = |mode: &str, pads: &[i64]| {
+        let mode =
+            AttributeProto { name: Some("mode".into()), s: Some(mode.into()), r#type: Some(AttributeType::STRING), ..Default::default() };
+        let pad = node("Pad", &["x", "p"], &["y"], vec![mode]);
+        run(&model(19, x(&["3"]), vec![longs("p", &[2], pads)], vec![pad], &["y"]), &[1., 2., 3.])[0].1.clone()
+    };
+    assert_eq!(mode("constant", &[1, 2]), [0., 1., 2., 3., 0., 0.]);
+    assert_eq!(mode("constant", &[-1, 1]), [2., 3., 0.]);
+    assert_eq!(mode("edge", &[2, 1]), [1., 1., 1., 2., 3., 3.]);
+    assert_eq!(mode("reflect", &[2, 2]), [3., 2., 1., 2., 3., 2., 1.]);
+    assert_eq!(mode("wrap", &[1, 2]), [3., 1., 2., 3., 1., 2.]);
+}
+
+#[test]
+fn weights_may_lie_beside_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let values: Vec<u8> = [9.0f32, 1.0, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+    std::fs::write(folder.path().join("w.bin"), values).unwrap();
+    let entry = |key: &str, value: &str| StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) };
+    let external = |location: &str| TensorProto {
+        float_data: vec![],
+        data_location: Some(DataLocation::EXTERNAL),
+        external_data: vec![entry("location", location), entry("offset", "4"), entry("length", "8")],
+        ..floats("w", &[2], &[])
+    };
+    let with = |location| model(17, x(&["2"]), vec![external(location)], vec![node("Add", &["x", "w"], &["y"], vec![])], &["y"]);
+    let import = |location, folder| parse(&with(location), folder, &ImportOptions::default());
+    let imported = import("w.bin", Some(folder.path())).unwrap();
+    let ones = HostTensor::new([2], vec![1f32; 2]).unwrap();
+    assert_eq!(reference_graph(&imported.graph, &[("x", ones)]).unwrap()[0].1.data, [2.0, 3.0]);
+    assert!(import("w.bin", None).unwrap_err().to_string().contains("outside"));
+    assert!(import("../w.bin", Some(folder.path())).unwrap_err().to_string().contains("leaves"));
+    assert!(import("other.bin", Some(folder.path())).unwrap_err().to_string().contains("other.bin"));
+}
+
+#[test]
+fn tensors_of_every_element_type() {
+    let tensor = |ty, raw: &[u8]| TensorProto {
+        dims: vec![1],
+        data_type: Some(ty),
+        raw_data: Some(RefCell::new(raw.to_vec())),
+        name: Some("t".into()),
+        ..Default::default()
+    };
+    let parse = |t: TensorProto| {
+        let bytes = {
+            use rten_onnx::protobuf::{EncodeMessage, ValueWriter};
+            let mut bytes = Vec::new();
+            t.encode(&mut ValueWriter::new(&mut bytes)).unwrap();
+            bytes
+        };
+        parse_tensor(&bytes)
+    };
+    let read = |ty, raw: &[u8]| parse(tensor(ty, raw)).unwrap().1.to_f64()[0];
+    assert_eq!(read(DataType::FLOAT, &1.5f32.to_le_bytes()), 1.5);
+    assert_eq!(read(DataType::INT64, &(-7i64).to_le_bytes()), -7.0);
+    assert_eq!(read(DataType::UINT32, &u32::MAX.to_le_bytes()), u32::MAX as f64);
+    assert_eq!(read(DataType::INT8, &[0xff]), -1.0);
+    assert_eq!(read(DataType::BOOL, &[2]), 1.0);
+    assert!(parse(tensor(DataType::INT64, &i64::MAX.to_le_bytes())).unwrap_err().to_string().contains("does not fit"));
+    assert!(parse(tensor(DataType::DOUBLE, &[0; 8])).unwrap_err().to_string().contains("DOUBLE"));
+    assert!(parse(tensor(DataType::INT32, &[0; 3])).is_err());
+}
