@@ -53,8 +53,10 @@ pub const BANDWIDTH_BYTES: [u64; 2] = [16 << 20, 128 << 20];
 const FMA_FLOPS: u64 = 1 << 16;
 /// Shortest time, in nanoseconds, that counts as a measurement of an FMA kernel; shorter ones get more work.
 const FMA_MIN_NS: u64 = 4_000_000;
-/// Runs of which the median is taken, after a first one that is not counted.
+/// Runs of which the median is taken.
 const RUNS: usize = 5;
+/// Time, in nanoseconds, after which a probe makes no more runs than it needs.
+const LONG_NS: u64 = 200_000_000;
 /// Dispatches of the dispatch probe.
 const DISPATCHES: usize = 512;
 
@@ -112,14 +114,16 @@ fn fma_gflops(device: &Device, variant: FmaVariant, kernel: &Arc<KernelSource>) 
         let sink = plan.slot("sink", 16, SlotRole::Output);
         let params = [iterations, workgroups, factor, summand];
         plan.dispatch(kernel, &[sink], &params, [workgroups, 1, 1]);
-        let ns = median_ns(&Executor::load(device, &plan)?)?;
+        let executor = Executor::load(device, &plan)?;
+        executor.profile(&[])?;
+        let ns = time_ns(&executor)?;
         let most = device.info().limits.max_workgroups_per_dim;
         if ns < FMA_MIN_NS && workgroups < most {
             let factor = (FMA_MIN_NS / ns.max(1) + 1).clamp(2, 64) as u32;
             workgroups = workgroups.saturating_mul(factor).min(most);
             continue;
         }
-        return Ok(kernel.flops.eval(&params) as f64 / ns.max(1) as f64);
+        return Ok(kernel.flops.eval(&params) as f64 / median_ns(&executor)?.max(1) as f64);
     }
 }
 
@@ -135,16 +139,22 @@ fn bandwidth_gbps(device: &Device, traffic: Traffic, kernel: &Arc<KernelSource>,
     let groups = u64::from(vecs).div_ceil(u64::from(WORKGROUP_INVOCATIONS * traffic.vecs_per_invocation()));
     let workgroups = fold_workgroups(groups, device.info().limits.max_workgroups_per_dim)?;
     plan.dispatch(kernel, &slots, &[vecs], workgroups);
-    let ns = median_ns(&Executor::load(device, &plan)?)?;
-    Ok(kernel.bytes.eval(&[vecs]) as f64 / ns.max(1) as f64)
+    let executor = Executor::load(device, &plan)?;
+    // The driver compiles the kernel and touches the memory in a run that does not count.
+    executor.profile(&[])?;
+    Ok(kernel.bytes.eval(&[vecs]) as f64 / median_ns(&executor)?.max(1) as f64)
 }
 
-/// Median time of a plan of one dispatch, after a run in which the driver compiles it and touches its memory.
+/// Time of the kernels of a plan.
+fn time_ns(executor: &Executor) -> Result<u64> {
+    Ok(executor.profile(&[])?.commands.iter().map(|c| c.ns).sum())
+}
+
+/// Median of [`time_ns`] over [`RUNS`], or over the fewest that have a median where those take long.
 fn median_ns(executor: &Executor) -> Result<u64> {
-    executor.profile(&[])?;
     let mut times = Vec::with_capacity(RUNS);
-    for _ in 0..RUNS {
-        times.push(executor.profile(&[])?.commands.iter().map(|c| c.ns).sum());
+    while times.len() < RUNS && (times.len() < 3 || times.iter().sum::<u64>() < LONG_NS) {
+        times.push(time_ns(executor)?);
     }
     Ok(median(times))
 }
@@ -165,7 +175,7 @@ fn launch_costs(device: &Device) -> Result<(f64, f64)> {
         }
         let executor = Executor::load(device, &plan)?;
         let mut times = Vec::new();
-        for _ in 0..=4 * RUNS {
+        for _ in 0..=2 * RUNS {
             let start = Instant::now();
             executor.enqueue(&[])?;
             device.wait_idle()?;
