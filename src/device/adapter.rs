@@ -1,5 +1,7 @@
 //! Finding, ordering and describing adapters.
 
+use std::sync::{Mutex, PoisonError};
+
 use kernels_gen::AdapterClass;
 use serde::Serialize;
 
@@ -53,17 +55,26 @@ impl Candidate {
 
 const FIRST: wgpu::Backends = wgpu::Backends::VULKAN.union(wgpu::Backends::METAL).union(wgpu::Backends::DX12);
 
-fn instance(backends: wgpu::Backends, noop: bool) -> wgpu::Instance {
+/// The instance for `backends`, made at the first call and kept until the process ends. An instance that is dropped unloads its drivers,
+/// and Mesa's leave behind handlers that run at exit, in code that is no longer there.
+fn instance(backends: wgpu::Backends) -> wgpu::Instance {
+    static KEPT: Mutex<Vec<(wgpu::Backends, wgpu::Instance)>> = Mutex::new(Vec::new());
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, instance)) = kept.iter().find(|(of, _)| *of == backends) {
+        return instance.clone();
+    }
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = backends;
     // No dispatch takes its size from a buffer, so the checks wgpu makes for those are left out.
     descriptor.flags = wgpu::InstanceFlags::empty();
-    descriptor.backend_options.noop.enable = noop;
-    wgpu::Instance::new(descriptor)
+    descriptor.backend_options.noop.enable = backends == wgpu::Backends::NOOP;
+    let instance = wgpu::Instance::new(descriptor);
+    kept.push((backends, instance.clone()));
+    instance
 }
 
 async fn find(backends: wgpu::Backends) -> Vec<Candidate> {
-    let adapters = instance(backends, false).enumerate_adapters(backends).await;
+    let adapters = instance(backends).enumerate_adapters(backends).await;
     let computes = |c: &Candidate| c.adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS);
     let mut found: Vec<Candidate> = adapters.into_iter().map(Candidate::new).filter(computes).collect();
     found.sort_by_key(Candidate::rank);
@@ -122,7 +133,7 @@ pub fn adapters() -> Vec<AdapterInfo> {
 
 /// The adapter of wgpu's `noop` backend, which keeps buffers and runs no kernel.
 pub(super) async fn noop() -> Result<Candidate> {
-    let found = instance(wgpu::Backends::NOOP, true).enumerate_adapters(wgpu::Backends::NOOP).await;
+    let found = instance(wgpu::Backends::NOOP).enumerate_adapters(wgpu::Backends::NOOP).await;
     found
         .into_iter()
         .next()
