@@ -22,7 +22,7 @@ use rten_onnx::onnx::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::graph::{Graph, TensorType};
-use crate::tensor::num_elems;
+use crate::tensor::{HostTensor, num_elems};
 use node::{Call, Handler, Importer, Val};
 
 pub use tensor::parse_tensor;
@@ -31,7 +31,7 @@ pub use tensor::parse_tensor;
 const OLDEST_OPSET: i64 = 7;
 
 /// What a model leaves open.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ImportOptions {
     /// Size of a first dimension that the model leaves open.
     pub batch: Option<usize>,
@@ -39,6 +39,9 @@ pub struct ImportOptions {
     pub dims: HashMap<String, usize>,
     /// Shapes of inputs, by name; they must agree with the sizes the model states.
     pub shapes: HashMap<String, Vec<usize>>,
+    /// Inputs whose values are fixed, by name: they become constants. Operands that shapes depend on (the axes of a reduction, the shape of a
+    /// Reshape) must be known at import, and a model may leave them to its inputs.
+    pub constants: HashMap<String, HostTensor>,
 }
 
 /// An imported model.
@@ -65,8 +68,8 @@ pub fn read(path: impl AsRef<Path>, options: &ImportOptions) -> Result<Model> {
 pub fn parse(bytes: &[u8], folder: Option<&Path>, options: &ImportOptions) -> Result<Model> {
     let model: ModelProto = proto::decode(bytes, "ONNX model")?;
     let graph = model.graph.as_ref().ok_or_else(|| Error::malformed("this is no ONNX model: it holds no graph"))?;
-    let opset = opset(&model)?;
     check_support(graph)?;
+    let opset = opset(&model)?;
     let mut importer = Importer::new(opset, folder);
     let mut inputs = Vec::new();
     for tensor in &graph.initializer {
@@ -84,13 +87,25 @@ pub fn parse(bytes: &[u8], folder: Option<&Path>, options: &ImportOptions) -> Re
         }
         let ty = input_type(name, info, options)?;
         importer.builder.begin_origin(name);
-        let id = importer.builder.input(name, ty.clone())?;
+        let id = match options.constants.get(name) {
+            Some(tensor) if TensorType::new(tensor.dtype(), tensor.shape()) != ty => {
+                return Err(Error::invalid(format!(
+                    "input `{name}` is fixed as {}{:?}, the model takes {ty}",
+                    tensor.dtype(),
+                    tensor.shape()
+                )));
+            }
+            Some(tensor) => importer.builder.constant(tensor.clone())?,
+            None => {
+                inputs.push((name.to_string(), ty.clone()));
+                importer.builder.input(name, ty)?
+            }
+        };
         importer.define(name, Val::Node(id))?;
-        inputs.push((name.to_string(), ty));
     }
-    if let Some(unknown) = options.shapes.keys().find(|k| inputs.iter().all(|(n, _)| n != *k)) {
-        let known = inputs.iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>().join("`, `");
-        return Err(Error::invalid(format!("the model has no input `{unknown}`; its inputs are `{known}`")));
+    let named: Vec<&str> = graph.input.iter().filter_map(|i| i.name.as_deref()).filter(|n| !constants.contains(n)).collect();
+    if let Some(unknown) = options.shapes.keys().chain(options.constants.keys()).find(|k| !named.contains(&k.as_str())) {
+        return Err(Error::invalid(format!("the model has no input `{unknown}`; its inputs are `{}`", named.join("`, `"))));
     }
     import_nodes(&mut importer, graph)?;
     let mut outputs = Vec::new();
@@ -105,6 +120,14 @@ pub fn parse(bytes: &[u8], folder: Option<&Path>, options: &ImportOptions) -> Re
         return Err(Error::malformed("the model has no output"));
     }
     Ok(Model { graph: importer.builder.finish(), inputs, outputs, opset })
+}
+
+/// Names of a model's inputs, without those that have an initializer.
+pub fn input_names(bytes: &[u8]) -> Result<Vec<String>> {
+    let model: ModelProto = proto::decode(bytes, "ONNX model")?;
+    let graph = model.graph.ok_or_else(|| Error::malformed("this is no ONNX model: it holds no graph"))?;
+    let constants: HashSet<&str> = graph.initializer.iter().filter_map(|t| t.name.as_deref()).collect();
+    Ok(graph.input.iter().filter_map(|i| i.name.clone()).filter(|n| !constants.contains(n.as_str())).collect())
 }
 
 fn opset(model: &ModelProto) -> Result<i64> {
@@ -160,7 +183,8 @@ fn input_type(name: &str, info: &ValueInfoProto, options: &ImportOptions) -> Res
     };
     let elem = ty.elem_type.ok_or_else(|| Error::malformed(format!("input `{name}` has no element type")))?;
     let dtype = tensor::dtype(elem).map_err(|e| e.context(format_args!("input `{name}`")))?;
-    let given = options.shapes.get(name);
+    let fixed = options.constants.get(name).map(|t| t.shape().to_vec());
+    let given = fixed.as_ref().or_else(|| options.shapes.get(name));
     let Some(shape) = ty.shape.as_ref() else {
         let shape = given.ok_or_else(|| fail("the model states no shape; give one".to_string()))?;
         num_elems(shape)?;

@@ -105,7 +105,9 @@ impl<'a> Importer<'a> {
                 let known = self.known(id)?.filter(|t| t.dtype.is_int()).map(|t| t.data.iter().map(|&v| v as i64).collect());
                 known.ok_or_else(|| {
                     let ty = self.builder.ty(id);
-                    Error::unsupported(format!("{role} ({ty}) must be integers known at import; they depend on the values of an input"))
+                    Error::unsupported(format!(
+                        "{role} ({ty}) must be integers known at import; fix the values of the inputs they depend on"
+                    ))
                 })
             }
         }
@@ -114,7 +116,9 @@ impl<'a> Importer<'a> {
     /// A number that must be known at import.
     pub fn number(&mut self, id: NodeId, role: &str) -> Result<f64> {
         let known = self.known(id)?.filter(|t| t.data.len() == 1).map(|t| t.data[0]);
-        known.ok_or_else(|| Error::unsupported(format!("{role} must be one number known at import")))
+        known.ok_or_else(|| {
+            Error::unsupported(format!("{role} must be one number known at import; fix the values of the inputs it depends on"))
+        })
     }
 
     pub fn rank(&self, id: NodeId) -> usize {

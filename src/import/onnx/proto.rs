@@ -7,13 +7,26 @@ use crate::error::{Error, Result};
 
 /// Decodes a message; `what` names it in the error.
 pub(super) fn decode<M: DecodeMessage<Types = OwnedValues>>(bytes: &[u8], what: &str) -> Result<M> {
-    M::decode(Bytes { bytes, at: 0 }).map_err(|e| Error::malformed(format!("not a complete {what}: {e}")).with_source(e))
+    M::decode(Bytes { bytes, at: 0, stack: stack_position() })
+        .map_err(|e| Error::malformed(format!("not a complete {what}: {e}")).with_source(e))
 }
 
-/// Reads values from a slice. Unlike the reader of the crate it checks a stated length against what is left before it allocates.
+/// Bytes of stack that nested messages may take: a thread has 2 MiB, and a file can nest as deep as it is long.
+const STACK_BYTES: usize = 512 << 10;
+
+/// Where the stack stands, roughly.
+fn stack_position() -> usize {
+    let marker = 0u8;
+    std::ptr::from_ref(std::hint::black_box(&marker)).addr()
+}
+
+/// Reads values from a slice. Unlike the reader of the crate it checks a stated length against what is left before it allocates, and stops
+/// where messages nest so deep that the stack would not hold them.
 struct Bytes<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Where the stack stood at the outermost message.
+    stack: usize,
 }
 
 impl Bytes<'_> {
@@ -43,6 +56,9 @@ impl ReadValue for Bytes<'_> {
     }
 
     fn read_varint(&mut self) -> Result<u64, ProtobufError> {
+        if self.stack.abs_diff(stack_position()) > STACK_BYTES {
+            return Err(ProtobufError::new(ErrorKind::IoError(std::io::Error::other("messages nest too deep"))));
+        }
         let mut rest = &self.bytes[self.at..];
         let before = rest.len();
         let value = read_varint(&mut rest)?;

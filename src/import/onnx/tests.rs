@@ -155,6 +155,35 @@ fn cut_files_are_errors_and_nothing_panics() {
 }
 
 #[test]
+fn deep_nesting_is_an_error() {
+    // Graph in attribute in node in graph...: fields 6, 5 and 1, innermost first.
+    let mut inner = Vec::new();
+    for depth in 0..60_000 {
+        let tag = [6 << 3 | 2, 5 << 3 | 2, 1 << 3 | 2][depth % 3];
+        let mut outer = [vec![tag], varint(inner.len())].concat();
+        // Written back to front, so that the file is made in one pass.
+        outer.reverse();
+        inner.extend(outer);
+    }
+    inner.reverse();
+    let text = match parse(&[&[7 << 3 | 2][..], &varint(inner.len()), &inner].concat(), None, &ImportOptions::default()) {
+        Ok(_) => String::new(),
+        Err(e) => e.to_string(),
+    };
+    assert!(text.contains("too deep"), "{text}");
+}
+
+fn varint(mut value: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
+#[test]
 fn open_dimensions_take_their_sizes_from_the_options() {
     let bytes = model(17, x(&["N", "L", "2"]), vec![], vec![node("Relu", &["x"], &["y"], vec![])], &["y"]);
     assert!(message(&bytes).contains("`N`"));
@@ -168,7 +197,8 @@ fn open_dimensions_take_their_sizes_from_the_options() {
     assert_eq!(shaped("x", &[7, 1, 2]).unwrap().inputs[0].1.shape, [7, 1, 2]);
     assert!(shaped("x", &[7, 1, 3]).unwrap_err().to_string().contains("fixes dimension 2 at 2"));
     assert!(shaped("x", &[7]).unwrap_err().to_string().contains("3 dimensions"));
-    let both = ImportOptions { batch: Some(1), dims: HashMap::from([("L".into(), 1)]), shapes: HashMap::from([("q".into(), vec![])]) };
+    let shapes = HashMap::from([("q".into(), vec![])]);
+    let both = ImportOptions { batch: Some(1), dims: HashMap::from([("L".into(), 1)]), shapes, ..Default::default() };
     assert!(parse(&bytes, None, &both).unwrap_err().to_string().contains("no input `q`"));
 }
 
@@ -188,6 +218,22 @@ fn shapes_are_computed_at_import() {
     let nodes = vec![node("Cast", &["x"], &["i"], vec![int("to", 7)]), node("Reshape", &["x", "i"], &["y"], vec![])];
     let text = message(&model(17, x(&["1"]), vec![], nodes, &["y"]));
     assert!(text.contains("known at import"), "{text}");
+}
+
+#[test]
+fn inputs_that_are_parameters_can_be_fixed() {
+    let inputs = vec![info("x", DataType::FLOAT, &["2", "3"]), info("axes", DataType::INT64, &["K"])];
+    let bytes = model(18, inputs, vec![], vec![node("ReduceSum", &["x", "axes"], &["y"], vec![])], &["y"]);
+    let fix = |name: &str, tensor: HostTensor| {
+        let constants = HashMap::from([(name.to_string(), tensor)]);
+        parse(&bytes, None, &ImportOptions { batch: Some(1), constants, ..Default::default() })
+    };
+    let open = parse(&bytes, None, &ImportOptions { batch: Some(1), ..Default::default() });
+    assert!(open.unwrap_err().to_string().contains("fix the values"));
+    let fixed = fix("axes", HostTensor::new([1], vec![1i32]).unwrap()).unwrap();
+    assert_eq!((fixed.inputs.len(), fixed.outputs[0].1.shape.as_slice()), (1, &[2usize, 1][..]));
+    assert!(fix("axes", HostTensor::new([1], vec![1f32]).unwrap()).unwrap_err().to_string().contains("the model takes i32[1]"));
+    assert!(fix("axe", HostTensor::new([1], vec![1i32]).unwrap()).unwrap_err().to_string().contains("no input `axe`"));
 }
 
 #[test]
