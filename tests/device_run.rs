@@ -132,6 +132,15 @@ fn tensors_go_up_and_come_back() {
 }
 
 #[test]
+fn large_tensors_are_written_in_parts() {
+    let device = open();
+    let words: Vec<u32> = (0..(16 << 20) + 5).collect();
+    let host = HostTensor::new([words.len()], words).expect("fits");
+    let tensor = DeviceTensor::upload(&device, &host).expect("uploads");
+    assert!(tensor.read().expect("reads") == host);
+}
+
+#[test]
 fn bound_tensors_are_used_and_left_alone() {
     let device = open();
     let (plan, x, y) = affine_plan(100, 2);
@@ -154,6 +163,10 @@ fn bound_tensors_are_used_and_left_alone() {
     executor.bind(x, &first.reshape(&[100]).expect("fits")).expect("binds");
     executor.enqueue(&[]).expect("runs");
     assert_eq!(words(&executor.read(y).expect("reads")), expected(&expected(&input, 2), 2));
+
+    let front = executor.slot_tensor(y, DType::U8, &[3]).expect("fits");
+    assert_eq!(front.read().expect("reads").bytes(), &bytes(&expected(&expected(&input, 2), 2)[..1])[..3]);
+    assert_eq!(executor.slot_tensor(y, DType::U32, &[101]).expect_err("too long").kind(), ErrorKind::InvalidArgument);
 
     let kind = |result: sublane::Result<()>| result.expect_err("refused").kind();
     assert_eq!(kind(executor.bind(y, &first)), ErrorKind::InvalidArgument, "input and output of one dispatch");

@@ -221,13 +221,13 @@ impl Executor {
         rebuilt
     }
 
-    /// A handle on what a slot holds, without a copy. The tensor of an output keeps its value: the next run writes to a new buffer as
+    /// A handle on the front of what a slot holds, without a copy. The tensor of an output keeps its value: the next run writes to a new buffer as
     /// long as the handle lives. The tensor of a state shows what later runs write.
     pub fn slot_tensor(&self, slot: SlotId, dtype: DType, shape: &[usize]) -> Result<DeviceTensor> {
         let info = self.slot(slot)?;
         let buffer = self.state().buffers[slot.0 as usize].buffer.clone();
         let tensor = DeviceTensor::from_buffer(&self.loaded.device, buffer, dtype, shape)?;
-        if tensor.num_bytes() != info.bytes {
+        if tensor.num_bytes() > info.bytes {
             return Err(Error::invalid(format!("slot `{}` has {} bytes, {dtype}{shape:?} is asked for", info.name, info.bytes)));
         }
         Ok(tensor)
@@ -333,7 +333,6 @@ impl Executor {
     }
 
     fn encode_and_submit(&self, state: &State, read_back: Option<&ReadBack>) -> Result<wgpu::SubmissionIndex> {
-        let queue = &self.loaded.device.shared.queue;
         self.loaded.device.scoped(ErrorKind::Internal, "running a plan", |device| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("plan") });
             for chunk in state.steps.chunk_by(|a, b| a.work.is_dispatch() && b.work.is_dispatch()) {
@@ -342,7 +341,7 @@ impl Executor {
             if let Some(read_back) = read_back {
                 read_back.encode(&mut encoder);
             }
-            queue.submit([encoder.finish()])
+            self.loaded.device.submit(Some(encoder))
         })
     }
 }

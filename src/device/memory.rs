@@ -92,8 +92,8 @@ pub(super) fn rounded(bytes: u64) -> u64 {
     bytes.max(1).checked_next_multiple_of(16).unwrap_or(u64::MAX)
 }
 
-/// Most bytes written with one staging copy; longer writes are cut and waited for, so that staging memory stays bounded.
-const WRITE_CHUNK_BYTES: usize = 64 << 20;
+/// Bytes that may wait in staging memory for a submission; with more, they are submitted alone and waited for.
+const MAX_STAGED_BYTES: usize = 64 << 20;
 
 impl Device {
     /// A storage buffer of zeros.
@@ -122,8 +122,8 @@ impl Device {
 
     /// Queues a write of `data` to the front of `buffer`; it lands before the next submission. `data` must fit.
     pub(super) fn write(&self, buffer: &Buffer, data: &[u8]) -> Result<()> {
-        for (i, chunk) in data.chunks(WRITE_CHUNK_BYTES).enumerate() {
-            let offset = (i * WRITE_CHUNK_BYTES) as u64;
+        for (i, chunk) in data.chunks(MAX_STAGED_BYTES).enumerate() {
+            let offset = (i * MAX_STAGED_BYTES) as u64;
             let whole = chunk.len() & !3;
             self.scoped(ErrorKind::Internal, "writing to the device", |_| {
                 let queue = &self.shared.queue;
@@ -133,15 +133,20 @@ impl Device {
                     word[..chunk.len() - whole].copy_from_slice(&chunk[whole..]);
                     queue.write_buffer(&buffer.raw, offset + whole as u64, &word);
                 }
-                if data.len() > WRITE_CHUNK_BYTES {
-                    queue.submit([]);
-                }
             })?;
-            if data.len() > WRITE_CHUNK_BYTES {
+            let staged = self.shared.staged_bytes.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len();
+            if staged >= MAX_STAGED_BYTES {
+                self.scoped(ErrorKind::Internal, "writing to the device", |_| self.submit(None))?;
                 self.wait_idle()?;
             }
         }
         Ok(())
+    }
+
+    /// Submits commands, and with them all writes that wait.
+    pub(super) fn submit(&self, encoder: Option<wgpu::CommandEncoder>) -> wgpu::SubmissionIndex {
+        self.shared.staged_bytes.store(0, Ordering::Relaxed);
+        self.shared.queue.submit(encoder.map(wgpu::CommandEncoder::finish))
     }
 }
 

@@ -17,6 +17,7 @@ mod unsafe_calls;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use kernels_gen::{AdapterClass, Target};
 use serde::Serialize;
@@ -141,6 +142,8 @@ struct Shared {
     budget: Arc<memory::Budget>,
     pipelines: pipeline::Pipelines,
     poller: readback::Poller,
+    /// Bytes written since the last submission.
+    staged_bytes: AtomicUsize,
 }
 
 impl Drop for Shared {
@@ -255,7 +258,8 @@ impl Device {
         let pipelines = pipeline::Pipelines::open(&device, &adapter.get_info(), options.cache_dir.as_deref());
         let budget = Arc::new(memory::Budget::new(options.memory_limit_bytes));
         let poller = readback::Poller::default();
-        let shared = Shared { device, queue, limits, info, target, faults, budget, pipelines, poller };
+        let staged_bytes = AtomicUsize::new(0);
+        let shared = Shared { device, queue, limits, info, target, faults, budget, pipelines, poller, staged_bytes };
         Ok(Device { shared: Arc::new(shared) })
     }
 

@@ -66,7 +66,7 @@ impl Executor {
 
     fn with_timestamps(&self, state: &State) -> Result<Vec<CommandTime>> {
         let device = self.device();
-        let (raw, queue) = (&device.shared.device, &device.shared.queue);
+        let raw = &device.shared.device;
         let mut times = Vec::new();
         // Cut the steps where a query set is full.
         let mut rest: &[Step] = &state.steps;
@@ -99,11 +99,11 @@ impl Executor {
                     encoder.resolve_query_set(&set, 0..query, resolved.raw(), 0);
                 }
                 read_back.encode(&mut encoder);
-                queue.submit([encoder.finish()])
+                device.submit(Some(encoder))
             })?;
             let ticks = read_back.pending(index)?.wait()?.pop().unwrap_or_default();
             let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&ticks);
-            let period = f64::from(queue.get_timestamp_period());
+            let period = f64::from(device.shared.queue.get_timestamp_period());
             for (command, pair) in measured.into_iter().zip(ticks.chunks_exact(2)) {
                 times.push(CommandTime { command, ns: (pair[1].saturating_sub(pair[0]) as f64 * period) as u64 });
             }
@@ -119,7 +119,7 @@ impl Executor {
             let index = device.scoped(ErrorKind::Internal, "measuring a plan", |raw| {
                 let mut encoder = raw.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("profile") });
                 state.encode(&mut encoder, std::slice::from_ref(step), None);
-                device.shared.queue.submit([encoder.finish()])
+                device.submit(Some(encoder))
             })?;
             device.poll_until(index)?;
             let ns = u64::try_from(start.elapsed().as_nanos()).map_err(|_| Error::internal("a dispatch took centuries"))?;

@@ -93,11 +93,10 @@ impl ReadBack {
 
     /// Submits the copies alone.
     pub(super) fn submit(self) -> Result<Pending> {
-        let queue = &self.device.shared.queue;
         let index = self.device.scoped(ErrorKind::Internal, "reading from the device", |device| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("read-back") });
             self.encode(&mut encoder);
-            queue.submit([encoder.finish()])
+            self.device.submit(Some(encoder))
         })?;
         self.pending(index)
     }
