@@ -57,6 +57,25 @@ pub const LIBRARIES: &[(&str, &str)] = &[("threefry", text!("shared/threefry"))]
 /// Every hand-written kernel.
 pub const SHADERS: &[Shader] = &[
     Shader {
+        stem: "gemm_reference",
+        text: text!("shared/gemm_reference"),
+        permutations: &[&[]],
+        bindings: &[("a", BindingKind::Read), ("b", BindingKind::Read), ("c", BindingKind::ReadWrite), ("params", BindingKind::Params)],
+        num_params: 3,
+        workgroup_size: [16, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 0,
+        features: PLAIN,
+        cost: || {
+            let [m, n, k] = [0, 1, 2].map(Formula::Param);
+            Cost {
+                flops: Formula::Const(2) * m.clone() * n.clone() * k.clone(),
+                bytes: Formula::Const(4) * (m.clone() * k.clone() + k.clone() * n.clone() + m * n),
+                max_iterations: Formula::DivCeil(Box::new(k), Box::new(Formula::Const(4))) + Formula::Const(1),
+            }
+        },
+    },
+    Shader {
         stem: "scale_add",
         text: text!("shared/scale_add"),
         permutations: &[&[]],
@@ -95,7 +114,7 @@ impl Shader {
     /// Whether `target` has the optional features the text uses.
     pub fn runs_on(&self, target: &Target) -> bool {
         let WgslFeatures { f16, subgroups, int64 } = self.features;
-        (target.f16 || !f16) && (target.subgroups || !subgroups) && !int64
+        (target.f16 || !f16) && (target.subgroups || !subgroups) && (target.int64 || !int64)
     }
 
     /// The kernel of the permutation that defines `flags`, composed and checked for `target`.

@@ -52,6 +52,8 @@ pub struct Target {
     pub f16: bool,
     /// Subgroup operations.
     pub subgroups: bool,
+    /// 64-bit integers in WGSL.
+    pub int64: bool,
 }
 
 impl Target {
@@ -68,6 +70,7 @@ impl Target {
             max_loop_iterations: Some(65_535),
             f16: false,
             subgroups: false,
+            int64: false,
         }
     }
 
@@ -99,6 +102,11 @@ impl Target {
             subgroups: true,
             ..Target::webgpu()
         }
+    }
+
+    /// Whether reading 64-bit words pays: drivers on the processor fetch element by element, at the same cost for any width.
+    pub fn wide_loads(&self) -> bool {
+        self.int64 && self.class == AdapterClass::Software
     }
 
     /// The presets, in the order they are listed to users.

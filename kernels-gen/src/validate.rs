@@ -108,7 +108,7 @@ fn capabilities(source: &KernelSource, target: &Target) -> Result<Capabilities, 
     };
     wants(features.f16, target.f16, "16-bit floats")?;
     wants(features.subgroups, target.subgroups, "subgroup operations")?;
-    wants(features.int64, false, "64-bit integers")?;
+    wants(features.int64, target.int64, "64-bit integers")?;
     let enabled = source.wgsl.lines().any(|line| line.trim_start().starts_with("enable f16"));
     if enabled != features.f16 {
         let (has, not) = if enabled { ("says `enable f16;`", "does not") } else { ("lacks `enable f16;`", "does") };
@@ -117,6 +117,7 @@ fn capabilities(source: &KernelSource, target: &Target) -> Result<Capabilities, 
     // Packing two halves into a word is part of WebGPU itself.
     let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
     capabilities.set(Capabilities::SHADER_FLOAT16, features.f16);
+    capabilities.set(Capabilities::SHADER_INT64, features.int64);
     capabilities.set(Capabilities::SUBGROUP | Capabilities::SUBGROUP_BARRIER, features.subgroups);
     Ok(capabilities)
 }

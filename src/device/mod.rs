@@ -324,5 +324,6 @@ fn target(class: AdapterClass, mode: LimitsMode, limits: &DeviceLimits, features
         max_loop_iterations: limits.max_loop_iterations,
         f16: features.contains(wgpu::Features::SHADER_F16),
         subgroups: features.contains(wgpu::Features::SUBGROUP),
+        int64: features.contains(wgpu::Features::SHADER_INT64),
     }
 }

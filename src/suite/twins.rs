@@ -88,6 +88,7 @@ pub fn cases(target: &Target, seed: u64) -> Result<Vec<TwinCase>> {
         threefry_fill("threefry_fill_uniform", target, "100,001 floats", key.stream(2), 100_001, 0)?,
         scale_add(target, "1 element", key.stream(3), 1)?,
         scale_add(target, "1,000,003 elements", key.stream(4), 1_000_003)?,
+        gemm_reference(target, "48 x 272 x 20", key.stream(5), [48, 272, 20])?,
     ])
 }
 
@@ -116,6 +117,20 @@ pub fn scale_add(target: &Target, what: &str, key: Key, count: u32) -> Result<Tw
     let inputs = vec![(x, random(key.stream(0))), (y, random(key.stream(1)))];
     // A driver may fuse the product and the sum, which rounds once instead of twice.
     Ok(TwinCase { name: format!("scale_add, {what}"), plan, inputs, output: out, agreement: Agreement::Relative(1e-6) })
+}
+
+/// The product of two random matrices; m and n are multiples of 16, k of 4.
+pub fn gemm_reference(target: &Target, what: &str, key: Key, [m, n, k]: [u32; 3]) -> Result<TwinCase> {
+    let kernel = Arc::new(shaders::kernel("gemm_reference", target)?);
+    let mut plan = ExecutionPlan::new();
+    let elems = |rows: u32, columns: u32| u64::from(rows) * u64::from(columns);
+    let a = plan.slot("a", 4 * elems(m, k), SlotRole::Input);
+    let b = plan.slot("b", 4 * elems(k, n), SlotRole::Input);
+    let c = plan.slot("c", 4 * elems(m, n), SlotRole::Output);
+    plan.dispatch(&kernel, &[a, b, c], &[m, n, k], [n.div_ceil(256), m.div_ceil(16), 1]);
+    let random = |stream: Key, count: u64| (0..count).map(|n| stream.uniform(n).to_bits()).collect::<Vec<u32>>();
+    let inputs = vec![(a, random(key.stream(0), elems(m, k))), (b, random(key.stream(1), elems(k, n)))];
+    Ok(TwinCase { name: format!("gemm_reference, {what}"), plan, inputs, output: c, agreement: Agreement::Relative(1e-6) })
 }
 
 /// Workgroups that give each of `invocations` one.

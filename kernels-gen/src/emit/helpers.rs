@@ -23,6 +23,8 @@ pub enum Helper {
     Pow(u8),
     /// Remainder with the sign of the dividend.
     Rem(u8),
+    /// Four floats out of two 64-bit words.
+    Unpack,
 }
 
 /// Text of the helpers, in an order in which each one stands before its users.
@@ -41,6 +43,11 @@ fn one(helper: Helper) -> String {
             .replace("$B", &ty("bool"))
     };
     match helper {
+        Helper::Unpack => "fn unpack_4(v: vec2<u64>) -> vec4<f32> {
+    return vec4<f32>(bitcast<f32>(u32(v.x)), bitcast<f32>(u32(v.x >> 32u)), bitcast<f32>(u32(v.y)), bitcast<f32>(u32(v.y >> 32u)));
+}
+"
+        .to_string(),
         // Through a private variable: constant expressions may not give them.
         Helper::NonFinite => "var<private> non_finite_bits: u32 = 0x7f800000u;
 fn f32_inf() -> f32 { return bitcast<f32>(non_finite_bits); }

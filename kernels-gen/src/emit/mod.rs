@@ -54,7 +54,7 @@ pub fn kernel(kernel: &Kernel, numerics: Numerics) -> Result<KernelSource> {
         workgroup_bytes += 4 * size;
     }
     let helpers = helpers::text(&emitter.helpers);
-    let bindings = bindings(&kernel.code, &emitter.vectors);
+    let bindings = bindings(&kernel.code, &emitter);
     let signature = format!(
         "@compute @workgroup_size({size})\nfn ENTRY(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, \
          @builtin(local_invocation_index) lid: u32) {{\n"
@@ -67,6 +67,7 @@ pub fn kernel(kernel: &Kernel, numerics: Numerics) -> Result<KernelSource> {
         bindings: bindings.0,
         workgroup_size: [size, 1, 1],
         workgroup_bytes,
+        features: emitter.features(),
         flops: kernel.flops,
         bytes: kernel.bytes,
         max_iterations: num_iterations(&kernel.body),
@@ -87,6 +88,8 @@ pub struct Finish<'a> {
     pub workgroup_size: [u32; 3],
     /// Bytes of workgroup memory.
     pub workgroup_bytes: u32,
+    /// Optional features the text uses.
+    pub features: WgslFeatures,
     /// Floating-point operations.
     pub flops: u64,
     /// Bytes read and written.
@@ -113,7 +116,7 @@ pub fn finish(parts: Finish<'_>) -> KernelSource {
         workgroup_size: parts.workgroup_size,
         overrides: Vec::new(),
         workgroup_bytes: parts.workgroup_bytes,
-        features: WgslFeatures::default(),
+        features: parts.features,
         flops: Formula::Const(parts.flops),
         bytes: Formula::Const(parts.bytes),
         max_iterations: Formula::Const(parts.max_iterations),
@@ -122,6 +125,8 @@ pub fn finish(parts: Finish<'_>) -> KernelSource {
 
 /// Text of the functions that fill the holes of a hero, with the helpers and bindings they use.
 pub struct Functions {
+    /// Optional features the text uses.
+    pub features: WgslFeatures,
     /// Declarations of the bindings.
     pub bindings_text: String,
     /// Helpers and functions.
@@ -152,17 +157,18 @@ pub fn functions(code: &Code, functions: &[Function], numerics: Numerics) -> Fun
         text.push_str(&std::mem::take(&mut emitter.out));
         text.push_str("}\n");
     }
-    let (list, bindings_text) = bindings(code, &emitter.vectors);
-    Functions { bindings_text, text: format!("{}{text}", helpers::text(&emitter.helpers)), bindings: list }
+    let (list, bindings_text) = bindings(code, &emitter);
+    Functions { features: emitter.features(), bindings_text, text: format!("{}{text}", helpers::text(&emitter.helpers)), bindings: list }
 }
 
-/// Bindings of a code's buffers and their declarations; `vectors` are the buffers held as arrays of vec4.
-fn bindings(code: &Code, vectors: &BTreeSet<BufferId>) -> (Vec<Binding>, String) {
+/// Bindings of a code's buffers and their declarations.
+fn bindings(code: &Code, emitter: &Emitter<'_>) -> (Vec<Binding>, String) {
     let mut text = String::new();
     let mut list = Vec::new();
     for (i, buffer) in code.buffers.iter().enumerate() {
         let element = match buffer.dtype.elems_per_word() {
-            1 if vectors.contains(&BufferId(i as u32)) => format!("vec4<{}>", buffer.dtype.scalar().wgsl()),
+            1 if emitter.is_wide(BufferId(i as u32)) => "vec2<u64>".to_string(),
+            1 if emitter.vectors.contains(&BufferId(i as u32)) => format!("vec4<{}>", buffer.dtype.scalar().wgsl()),
             1 => buffer.dtype.scalar().wgsl().to_string(),
             _ => "u32".to_string(),
         };

@@ -7,7 +7,7 @@ use crate::emit::{Numerics, vector_buffers};
 use crate::index::{Atom, Index};
 use crate::ir::{BufferId, Code, Expr, ExprId, Lanes, LocalId, Stmt, ValueType};
 use crate::scalar::{BinaryOp, Literal, UnaryOp};
-use crate::{DType, ScalarType};
+use crate::{DType, ScalarType, WgslFeatures};
 
 /// What has a name in one scope of the text.
 #[derive(Default)]
@@ -268,9 +268,24 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// Whether a buffer is declared as 64-bit words.
+    pub fn is_wide(&self, buffer: BufferId) -> bool {
+        let decl = &self.code.buffers[buffer.0 as usize];
+        self.code.wide_loads && decl.dtype == DType::F32 && !decl.written && self.vectors.contains(&buffer)
+    }
+
+    /// Optional features the text uses.
+    pub fn features(&self) -> WgslFeatures {
+        let int64 = (0..self.code.buffers.len()).any(|i| self.is_wide(BufferId(i as u32)));
+        WgslFeatures { int64, ..WgslFeatures::default() }
+    }
+
     fn element(&mut self, buffer: BufferId, index: &Index) -> String {
         let name = self.code.buffers[buffer.0 as usize].name.clone();
-        if self.vectors.contains(&buffer) {
+        if self.is_wide(buffer) {
+            let (word, half) = (self.index(&index.div(2)), self.index(&index.modulo(2)));
+            format!("bitcast<f32>(u32({name}[({word}) / 2u][({word}) % 2u] >> (({half}) * 32u)))")
+        } else if self.vectors.contains(&buffer) {
             let (word, lane) = (self.index(&index.div(4)), self.index(&index.modulo(4)));
             format!("{name}[{word}][{lane}]")
         } else {
@@ -285,6 +300,10 @@ impl<'a> Emitter<'a> {
         if dtype.elems_per_word() == 1 {
             if let Some(word) = lanes.vec4() {
                 let word = self.index(&word);
+                if self.is_wide(buffer) {
+                    self.helpers.insert(Helper::Unpack);
+                    return format!("unpack_4({name}[{word}])");
+                }
                 return format!("{name}[{word}]");
             }
             let parts: Vec<String> = lanes.0.iter().map(|i| self.element(buffer, i)).collect();

@@ -223,6 +223,16 @@ pub struct Code {
     pub exprs: Vec<(Expr, ValueType)>,
     /// Types of the locals.
     pub locals: Vec<ValueType>,
+    /// Whether f32 buffers that are read by four elements are declared as 64-bit words ([`Target::wide_loads`](crate::Target::wide_loads)).
+    pub wide_loads: bool,
+}
+
+impl Code {
+    /// The same code for a target.
+    #[must_use]
+    pub fn on(self, target: &crate::Target) -> Self {
+        Code { wide_loads: target.wide_loads(), ..self }
+    }
 }
 
 /// One kernel.

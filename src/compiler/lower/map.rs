@@ -31,7 +31,7 @@ pub(super) fn lower(graph: &Graph, group: &Group, target: &Target, numerics: Num
         origins: origins(graph, group),
         grid: Grid::Invocations { var },
         workgroup_size: WORKGROUP,
-        code: lowering.builder.finish(),
+        code: lowering.builder.finish().on(target),
         body,
         flops: flops(graph, group),
         bytes: bytes(graph, group, &inputs),

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 
+mod gemm_reference;
 mod scale_add;
 mod threefry_fill;
 
@@ -27,7 +28,7 @@ pub struct Twin {
 }
 
 /// Twins of the kernels in `shaders/shared`.
-pub const TWINS: &[Twin] = &[scale_add::TWIN, threefry_fill::WORDS, threefry_fill::UNIFORM];
+pub const TWINS: &[Twin] = &[gemm_reference::TWIN, scale_add::TWIN, threefry_fill::WORDS, threefry_fill::UNIFORM];
 
 impl<'a> TwinCall<'a> {
     /// Invocations of the whole dispatch, which bound a linear index.

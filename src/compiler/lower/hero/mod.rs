@@ -12,7 +12,7 @@ use kernels_gen::emit::{self, Finish, Numerics};
 use kernels_gen::heroes::{Skeleton, gemm, tiles};
 use kernels_gen::index::{Index, Var, flatten, unflatten};
 use kernels_gen::ir::{BufferId, Expr, ExprId, Function, Lanes, Stmt};
-use kernels_gen::{ScalarType, Target};
+use kernels_gen::{ScalarType, Target, WgslFeatures};
 
 pub(super) fn lower(graph: &Graph, group: &Group, hero: NodeId, target: &Target, numerics: Numerics) -> Result<LoweredKernel> {
     if graph.ty(group.root).dtype.elems_per_word() > 1 {
@@ -27,7 +27,7 @@ pub(super) fn lower(graph: &Graph, group: &Group, hero: NodeId, target: &Target,
             let problem = holes.gemm()?;
             let config = tiles::gemm(target, &problem);
             let skeleton = gemm::skeleton(&problem, &config, target, "ENTRY")?;
-            holes.finish(skeleton, format!("{problem:?}\n{config:?}"), numerics)
+            holes.finish(skeleton, format!("{problem:?}\n{config:?}"), target, numerics)
         }
         _ => Err(Error::internal("a hero that is neither a matrix product nor a convolution")),
     }
@@ -134,7 +134,7 @@ impl Holes<'_> {
         Ok(())
     }
 
-    fn finish(mut self, skeleton: Skeleton, choice: String, numerics: Numerics) -> Result<LoweredKernel> {
+    fn finish(mut self, skeleton: Skeleton, choice: String, target: &Target, numerics: Numerics) -> Result<LoweredKernel> {
         let output = self.lowering.output();
         for function in &mut self.functions {
             for stmt in &mut function.body {
@@ -145,19 +145,19 @@ impl Holes<'_> {
         }
         let Lowering { graph, group, builder, buffers, .. } = self.lowering;
         let inputs: Vec<NodeId> = buffers.iter().map(|(id, _)| *id).collect();
-        let functions = emit::functions(&builder.finish(), &self.functions, numerics);
-        let mut source = emit::finish(Finish {
+        let functions = emit::functions(&builder.finish().on(target), &self.functions, numerics);
+        let source = emit::finish(Finish {
             label: &label(graph, group),
             origins: &origins(graph, group),
             text: format!("{}{}\n{}", functions.bindings_text, functions.text, skeleton.wgsl),
             bindings: functions.bindings,
             workgroup_size: skeleton.workgroup_size,
             workgroup_bytes: skeleton.workgroup_bytes,
+            features: WgslFeatures { subgroups: skeleton.subgroups, ..functions.features },
             flops: flops(graph, group),
             bytes: bytes(graph, group, &inputs),
             max_iterations: skeleton.max_iterations,
         });
-        source.features.subgroups = skeleton.subgroups;
         Ok(LoweredKernel { source, loops: choice, inputs, workgroups: skeleton.workgroups })
     }
 }
