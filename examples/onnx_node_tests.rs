@@ -1,25 +1,32 @@
-//! Runs ONNX's backend node tests: `onnx_node_tests FOLDER`, the folder `onnx/backend/test/data/node` of the `onnx` package.
+//! Runs ONNX's backend node tests: `onnx_node_tests FOLDER [--reference] [--table FILE]`, FOLDER being `onnx/backend/test/data/node` of the
+//! package `onnx`. `scripts/onnx-node-tests.sh` fetches it and calls this.
 //!
-//! Each test is a model with inputs and expected outputs. It is skipped, with the reason, where it uses an operator or an element type that
-//! Sublane does not import. The last line is `N passed, N failed, N skipped`; the exit status is 1 if a test failed.
+//! Each test is a model with inputs and expected outputs. It is compiled and run on the adapter, or, with `--reference`, interpreted on the
+//! host. A test is skipped, with the reason, where it uses an operator, an attribute or an element type that is not imported. `--table` writes
+//! all results as Markdown. The last line is `N passed, N failed, N skipped`; the exit status is 1 if a test failed.
 
-use std::error::Error as _;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use sublane::import::onnx::{self, ImportOptions};
+use sublane::compiler::{CompileOptions, compile};
+use sublane::device::DeviceOptions;
+use sublane::import::onnx::{self, ImportOptions, Model};
 use sublane::ops::{RefTensor, Tolerance, reference_graph};
-use sublane::{DType, ErrorKind, HostTensor, Result};
+use sublane::{DType, Device, Error, ErrorKind, HostTensor, Result, Session};
 
 /// The relative bound of ONNX's own runner; its absolute one, 1e-7, is below the rounding of f32 sums.
 const TOLERANCE: Tolerance = Tolerance::Relative { relative: 1e-3, absolute: 1e-5 };
 
+struct Options {
+    folder: PathBuf,
+    /// `None`: the interpreter on the host.
+    device: Option<Device>,
+    table: Option<PathBuf>,
+}
+
 fn main() -> ExitCode {
-    let Some(folder) = std::env::args_os().nth(1).map(PathBuf::from) else {
-        eprintln!("usage: onnx_node_tests FOLDER (onnx/backend/test/data/node of the package onnx)");
-        return ExitCode::from(2);
-    };
-    match run_all(&folder) {
+    match options().and_then(|options| run_all(&options)) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(e) => {
@@ -29,33 +36,76 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_all(folder: &Path) -> Result<usize> {
-    let entries = std::fs::read_dir(folder).map_err(|e| sublane::Error::io(folder, "read the folder", e))?;
+fn options() -> Result<Options> {
+    let mut arguments = std::env::args_os().skip(1);
+    let (mut folder, mut table, mut reference) = (None, None, false);
+    while let Some(argument) = arguments.next() {
+        match argument.to_str() {
+            Some("--reference") => reference = true,
+            Some("--table") => table = arguments.next().map(PathBuf::from),
+            _ => folder = Some(PathBuf::from(argument)),
+        }
+    }
+    let folder = folder.ok_or_else(|| Error::invalid("usage: onnx_node_tests FOLDER [--reference] [--table FILE]"))?;
+    let device = if reference { None } else { Some(Device::open(&DeviceOptions::from_env())?) };
+    Ok(Options { folder, device, table })
+}
+
+fn run_all(options: &Options) -> Result<usize> {
+    let entries = std::fs::read_dir(&options.folder).map_err(|e| Error::io(&options.folder, "read the folder", e))?;
     let mut tests: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.join("model.onnx").is_file()).collect();
     tests.sort();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    let mut rows = String::new();
     for test in tests {
         let name = test.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match run_one(&test) {
-            Ok(()) => passed += 1,
-            Err(e) if e.kind() == ErrorKind::Unsupported => {
-                skipped += 1;
-                println!("skip {name}: {e}");
+        let (result, reason) = match run_one(&test, options.device.as_ref()) {
+            Ok(()) => {
+                passed += 1;
+                ("passed", String::new())
             }
             Err(e) => {
-                failed += 1;
-                println!("FAIL {name}: {e}");
-                if let Some(source) = e.source() {
-                    println!("     {source}");
+                // Where the test data lie does not belong into a report.
+                let reason = e.to_string().replace(&format!("`{}`: ", test.join("model.onnx").display()), "");
+                if e.kind() == ErrorKind::Unsupported {
+                    skipped += 1;
+                    ("skipped", reason)
+                } else {
+                    failed += 1;
+                    ("FAILED", reason)
                 }
             }
+        };
+        if result != "passed" {
+            println!("{result} {name}: {reason}");
         }
+        let _ = writeln!(rows, "| {name} | {result} | {} |", reason.replace('|', "\\|").replace('\n', " "));
     }
-    println!("{passed} passed, {failed} failed, {skipped} skipped");
+    let line = format!("{passed} passed, {failed} failed, {skipped} skipped");
+    if let Some(table) = &options.table {
+        let adapter =
+            options.device.as_ref().map_or_else(|| "interpreted on the host".to_string(), |d| format!("compiled, on {}", d.info().name));
+        let text = format!(
+            "# ONNX node tests\n\nThe backend node tests of `onnx` 1.17.0, {adapter}: {line}.\n\n| test | result | reason |\n|---|---|---|\n{rows}"
+        );
+        sublane::files::write_atomic(table, text.as_bytes())?;
+    }
+    println!("{line}");
     Ok(failed)
 }
 
-fn run_one(test: &Path) -> Result<()> {
+/// The outputs of a model, compiled and run on the device or interpreted.
+fn outputs(model: &Model, inputs: &[(&str, HostTensor)], device: Option<&Device>) -> Result<Vec<(String, HostTensor)>> {
+    let Some(device) = device else {
+        let values = reference_graph(&model.graph, inputs)?;
+        return values.into_iter().map(|(name, value)| Ok((name, value.to_host()?))).collect();
+    };
+    let compiled = compile(&model.graph, &device.target(), &CompileOptions::default())?;
+    let named: Vec<(&str, &HostTensor)> = inputs.iter().map(|(n, t)| (*n, t)).collect();
+    Ok(Session::load(device, &compiled)?.run(&named)?.into_iter().collect())
+}
+
+fn run_one(test: &Path, device: Option<&Device>) -> Result<()> {
     let data = test.join("test_data_set_0");
     let load = |kind: &str, i: usize| {
         let path = data.join(format!("{kind}_{i}.pb"));
@@ -82,9 +132,8 @@ fn run_one(test: &Path) -> Result<()> {
     let model = model?;
     let open = |name: &str| model.inputs.iter().any(|(n, _)| n == name);
     let named: Vec<(&str, HostTensor)> = named.iter().filter(|(n, _)| open(n)).map(|(n, t)| (n.as_str(), t.clone())).collect();
-    let outputs = reference_graph(&model.graph, &named)?;
-    for ((name, value), expected) in outputs.iter().zip(&expected) {
-        TOLERANCE.check(&value.to_host()?, &RefTensor::from_host(expected)).map_err(|e| e.context(format_args!("output `{name}`")))?;
+    for ((name, value), expected) in outputs(&model, &named, device)?.iter().zip(&expected) {
+        TOLERANCE.check(value, &RefTensor::from_host(expected)).map_err(|e| e.context(format_args!("output `{name}`")))?;
     }
     Ok(())
 }
