@@ -3,18 +3,34 @@
 use super::options::Options;
 use super::output::{self, Outcome};
 use super::progress::Bars;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use serde_json::Value;
-use sublane::Result;
+use std::path::PathBuf;
 use sublane::device::{BANDWIDTH_BYTES, Probes};
 use sublane::progress::{Cancel, Work};
 use sublane::report::{Column, Report, Table};
+use sublane::{Result, files};
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// The adapter itself: multiply-adds, bandwidths, cost of a dispatch and of a submission
-    Device,
+    Device(Html),
+}
+
+/// Where a report is also written as a page.
+#[derive(Debug, Args)]
+pub(super) struct Html {
+    /// Also write the report as one self-contained HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl Html {
+    /// Writes the page, if one is asked for.
+    fn write(&self, report: &Report) -> Result<()> {
+        self.html.as_ref().map_or(Ok(()), |path| files::write_atomic(path, report.to_html().as_bytes()))
+    }
 }
 
 /// Columns of every benchmark. `share` is the part of what `probe` reached in the same run.
@@ -31,11 +47,11 @@ pub(super) const COLUMNS: [Column; 8] = [
 
 pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     match command {
-        Command::Device => device(options),
+        Command::Device(html) => device(html, options),
     }
 }
 
-fn device(options: &Options) -> Result<Outcome> {
+fn device(html: &Html, options: &Options) -> Result<Outcome> {
     let device = super::device::open(options)?;
     let bars = Bars::new(options);
     let probes = Probes::run(&device, &Work::new(&bars, Cancel::new()))?;
@@ -67,6 +83,7 @@ fn device(options: &Options) -> Result<Outcome> {
         }
     }
     report.table(table);
+    html.write(&report)?;
     output::report(&report, options)?;
     Ok(Outcome::Passed)
 }

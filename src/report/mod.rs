@@ -1,9 +1,10 @@
-//! What a command found, for people and for programs: the same [`Report`] is printed as text and as one JSON object.
+//! What a command found, for people and for programs: the same [`Report`] as text, as one JSON object and as a page of HTML.
 //!
 //! JSON begins with `schema, command, adapter, driver, seed`; flat keys follow, the table is `rows`, an array of objects.
 
 use serde_json::{Map, Value};
 
+mod html;
 mod text;
 
 /// Version of the JSON layout; a change that breaks readers raises it.
@@ -117,6 +118,11 @@ impl Report {
     pub fn to_text(&self) -> String {
         text::report(self)
     }
+
+    /// The report as one self-contained page.
+    pub fn to_html(&self) -> String {
+        html::page(self)
+    }
 }
 
 #[cfg(test)]
@@ -138,6 +144,22 @@ mod tests {
         let expected = r#"{"schema":1,"command":"bench device","adapter":"llvmpipe","driver":"Mesa 1","seed":7,"#.to_string()
             + r#""probed_copy_gbps":8.25,"rows":[{"name":"copy","median_ms":1.5,"share":null}]}"#;
         assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn the_page_is_self_contained_and_escapes_what_it_shows() {
+        let mut report = report();
+        let mut table = Table::new(&[Column::new("name", "kernel"), Column::new("gbps", "GB/s")]);
+        table.row(["a<b>".into(), 2.0.into()]);
+        table.row(["half".into(), 1.0.into()]);
+        table.row(["none".into()]);
+        report.table(table);
+        let page = report.to_html();
+        assert!(page.starts_with("<!doctype html>") && page.contains("llvmpipe (Mesa 1)") && page.contains("8.25 GB/s"), "{page}");
+        assert!(page.contains("a&lt;b&gt;") && !page.contains("a<b>"), "{page}");
+        assert_eq!(page.matches("<rect").count(), 2, "one bar for each rate");
+        assert!(page.contains("width=\"420.0\"") && page.contains("width=\"210.0\""), "bars are in proportion");
+        assert!(!page.contains("http") && !page.contains("<script"), "nothing is loaded");
     }
 
     #[test]

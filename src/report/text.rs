@@ -42,7 +42,7 @@ fn table(table: &Table) -> String {
 }
 
 /// A value as people read it: floats with four significant digits, nothing as `-`.
-fn value(value: &Value) -> String {
+pub(super) fn value(value: &Value) -> String {
     match value {
         Value::Null => "-".into(),
         Value::String(text) => text.clone(),
