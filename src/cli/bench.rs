@@ -1,99 +1,84 @@
-//! `sublane bench`: measures the adapter.
+//! `sublane bench`: measures the adapter, kernels and models.
 
+use super::model;
 use super::options::Options;
 use super::output::{self, Outcome};
 use super::progress::Bars;
 use clap::{Args, Subcommand};
-use serde_json::Value;
 use std::path::PathBuf;
-use sublane::device::{BANDWIDTH_BYTES, Probes};
 use sublane::progress::{Cancel, Work};
-use sublane::report::{Column, Report, Table};
+use sublane::suite::bench::{self, CASES, Case, Choice};
 use sublane::{Result, files};
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// The adapter itself: multiply-adds, bandwidths, cost of a dispatch and of a submission
-    Device(Html),
+    Device(Common),
+    /// Matrix products, in turns with a hand-written kernel
+    Gemm(Common),
+    /// Operations bound by memory, against the bandwidth of what they read and write
+    Ops(Common),
+    /// Whole models, compiled and eager in turns
+    Model(Models),
+    /// Everything
+    All(Models),
 }
 
-/// Where a report is also written as a page.
+/// Options of every benchmark.
 #[derive(Debug, Args)]
-pub(super) struct Html {
-    /// Also write the report as one self-contained HTML page
+pub(super) struct Common {
+    /// Fewer rounds, and none of what takes seconds a run
+    #[arg(long)]
+    quick: bool,
+    /// Also write the report as a web page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
-impl Html {
-    /// Writes the page, if one is asked for.
-    fn write(&self, report: &Report) -> Result<()> {
-        self.html.as_ref().map_or(Ok(()), |path| files::write_atomic(path, report.to_html().as_bytes()))
-    }
+/// Models to measure.
+#[derive(Debug, Args)]
+pub(super) struct Models {
+    /// ONNX models [default: generated ones]
+    #[arg(value_name = "MODEL.onnx")]
+    models: Vec<PathBuf>,
+    /// Batch sizes of models that leave it open [default: 1]
+    #[arg(long = "batch", value_name = "N", value_delimiter = ',', value_parser = model::batch)]
+    batches: Vec<usize>,
+    #[command(flatten)]
+    common: Common,
 }
 
-/// Columns of every benchmark. `share` is the part of what `probe` reached in the same run.
-pub(super) const COLUMNS: [Column; 8] = [
-    Column::new("name", "name"),
-    Column::new("median_ms", "ms"),
-    Column::new("gflops", "GFLOP/s"),
-    Column::new("gbps", "GB/s"),
-    Column::new("share", "share"),
-    Column::new("probe", "of probe"),
-    Column::new("kernels", "kernels"),
-    Column::new("submissions", "submissions"),
-];
-
-pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
-    match command {
-        Command::Device(html) => device(html, options),
-    }
-}
-
-fn device(html: &Html, options: &Options) -> Result<Outcome> {
-    let device = super::device::open(options)?;
-    let bars = Bars::new(options);
-    let probes = Probes::run(&device, &Work::new(&bars, Cancel::new()))?;
-    let mut report = super::device::report("bench device", &device, options);
-    probed(&mut report, &probes);
-    report.field("dispatch_us", "one more dispatch", probes.dispatch_us, "us");
-    report.field("submission_us", "a submission", probes.submission_us, "us");
-    let mut table = Table::new(&COLUMNS);
-    for probe in &probes.fma {
-        let share = probe.gflops / probes.fma_gflops;
-        table.row([
-            probe.name.as_str().into(),
-            Value::Null,
-            probe.gflops.into(),
-            Value::Null,
-            share.into(),
-            "fma".into(),
-            1.into(),
-            1.into(),
-        ]);
-    }
-    let traffic =
-        [("read", probes.read_gbps, 1), ("write", probes.write_gbps, 1), ("copy", probes.copy_gbps, 2), ("2r1w", probes.r2w1_gbps, 3)];
-    for (name, rates, buffers) in traffic {
-        for (bytes, gbps) in BANDWIDTH_BYTES.into_iter().zip(rates) {
-            let ms = (buffers * bytes) as f64 / gbps / 1e6;
-            let name = format!("{name} {} MiB", bytes >> 20);
-            table.row([name.into(), ms.into(), Value::Null, gbps.into(), Value::Null, Value::Null, 1.into(), 1.into()]);
+impl Command {
+    /// Name of the case, or `all`; and the options.
+    fn parts(&self) -> (&'static str, &Common, Option<&Models>) {
+        match self {
+            Command::Device(common) => ("device", common, None),
+            Command::Gemm(common) => ("gemm", common, None),
+            Command::Ops(common) => ("ops", common, None),
+            Command::Model(models) => ("model", &models.common, Some(models)),
+            Command::All(models) => ("all", &models.common, Some(models)),
         }
     }
-    report.table(table);
-    html.write(&report)?;
-    output::report(&report, options)?;
-    Ok(Outcome::Passed)
 }
 
-/// What shares are taken of, the same in every benchmark: the best rate of multiply-adds, and bandwidths of buffers of 16 MiB.
-fn probed(report: &mut Report, probes: &Probes) {
-    report.field("clock", "clock", probes.clock.name(), "");
-    report.field("probed_fma_gflops", "multiply-adds", probes.fma_gflops, "GFLOP/s");
-    report.field("probed_read_gbps", "read", probes.read_gbps[0], "GB/s");
-    report.field("probed_write_gbps", "write", probes.write_gbps[0], "GB/s");
-    report.field("probed_copy_gbps", "copy", probes.copy_gbps[0], "GB/s");
-    report.field("probed_2r1w_gbps", "two read, one written", probes.r2w1_gbps[0], "GB/s");
+pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
+    let (name, common, models) = command.parts();
+    let cases: Vec<&Case> = CASES.iter().filter(|case| name == "all" || case.name == name).collect();
+    let choice = Choice {
+        seed: options.seed,
+        quick: common.quick,
+        models: models.map(|m| m.models.clone()).unwrap_or_default(),
+        batches: models.map(|m| m.batches.clone()).unwrap_or_default(),
+    };
+    let device = super::device::open(options)?;
+    let bars = Bars::new(options);
+    let findings = bench::run(&device, &cases, &choice, &Work::new(&bars, Cancel::new()))?;
+    let mut report = super::device::report(&format!("bench {name}"), &device, options);
+    report.findings(&findings);
+    if let Some(file) = &common.html {
+        files::write_atomic(file, report.to_html().as_bytes())?;
+    }
+    output::report(&report, options)?;
+    Ok(if findings.faults.is_empty() { Outcome::Passed } else { Outcome::Failed })
 }

@@ -7,10 +7,14 @@ mod bench;
 mod demo;
 mod device;
 mod devices;
+mod eval;
+mod explain;
 mod kernels;
+mod model;
 mod options;
 mod output;
 mod progress;
+mod run;
 mod selftest;
 
 use clap::Parser;
@@ -35,7 +39,13 @@ enum Command {
     Demo,
     /// Compare every kernel with its reference on the adapter
     Selftest,
-    /// Measure the adapter
+    /// Run an ONNX model
+    Run(run::Command),
+    /// Measure how many images an ONNX classifier gets right
+    Eval(eval::Command),
+    /// Show what the compiler makes of an ONNX model, and why
+    Explain(explain::Command),
+    /// Measure the adapter, kernels and models
     #[command(subcommand)]
     Bench(bench::Command),
     /// List, print and check kernels, without an adapter
@@ -51,6 +61,9 @@ pub fn main() -> ExitCode {
         Command::Devices => devices::run(&cli.options),
         Command::Demo => demo::run(&cli.options),
         Command::Selftest => selftest::run(&cli.options),
+        Command::Run(command) => run::run(command, &cli.options),
+        Command::Eval(command) => eval::run(command, &cli.options),
+        Command::Explain(command) => explain::run(command, &cli.options),
         Command::Bench(command) => bench::run(command, &cli.options),
         Command::Kernels(command) => kernels::run(command, &cli.options),
     };

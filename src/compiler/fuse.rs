@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::compiler::{Mode, lower};
+use crate::compiler::{GroupInfo, Mode, RefusalInfo, lower};
 use crate::graph::{Graph, Node, NodeId, Op, Prim, UnaryOp};
 use crate::ops;
 use kernels_gen::Target;
@@ -314,24 +314,46 @@ fn is_heavy(node: &Node) -> bool {
 }
 
 impl FusionPlan {
+    /// The groups for people.
+    pub fn group_infos(&self, graph: &Graph) -> Vec<GroupInfo> {
+        let info = |group: &Group| GroupInfo {
+            kind: match group.kind {
+                GroupKind::Map => "map",
+                GroupKind::Reduce => "reduce",
+                GroupKind::Hero(_) => "hero",
+            },
+            root: format!("%{}", group.root.0),
+            ty: graph.ty(group.root).clone(),
+            members: group.members.iter().map(|m| named(graph, *m)).collect(),
+        };
+        self.groups.iter().map(info).collect()
+    }
+
+    /// The refused fusions for people.
+    pub fn refusal_infos(&self, graph: &Graph) -> Vec<RefusalInfo> {
+        let info = |refusal: &Refusal| RefusalInfo {
+            node: named(graph, refusal.node),
+            group: refusal.group.map(|g| format!("%{}", g.0)),
+            reason: refusal.reason.clone(),
+        };
+        self.refusals.iter().map(info).collect()
+    }
+
     /// Readable text, for dumps and goldens.
     pub fn print(&self, graph: &Graph) -> String {
         use std::fmt::Write as _;
         let mut text = String::new();
-        for group in &self.groups {
-            let kind = match group.kind {
-                GroupKind::Map => "map",
-                GroupKind::Reduce => "reduce",
-                GroupKind::Hero(_) => "hero",
-            };
-            let members: Vec<String> = group.members.iter().map(|m| format!("%{}:{}", m.0, ops::name(&graph.node(*m).op))).collect();
-            let _ = writeln!(text, "{kind} -> %{}: {} {{{}}}", group.root.0, graph.ty(group.root), members.join(" "));
+        for GroupInfo { kind, root, ty, members } in self.group_infos(graph) {
+            let _ = writeln!(text, "{kind} -> {root}: {ty} {{{}}}", members.join(" "));
         }
-        for refusal in &self.refusals {
-            let group = refusal.group.map_or(String::new(), |g| format!(" into %{}", g.0));
-            let name = ops::name(&graph.node(refusal.node).op);
-            let _ = writeln!(text, "not fused: %{} {name}{group}: {}", refusal.node.0, refusal.reason);
+        for RefusalInfo { node, group, reason } in self.refusal_infos(graph) {
+            let group = group.map_or(String::new(), |g| format!(" into {g}"));
+            let _ = writeln!(text, "not fused: {node}{group}: {reason}");
         }
         text
     }
+}
+
+fn named(graph: &Graph, id: NodeId) -> String {
+    format!("%{}:{}", id.0, ops::name(&graph.node(id).op))
 }

@@ -72,6 +72,30 @@ pub struct KernelInfo {
     pub bytes: u64,
 }
 
+/// Nodes that one kernel computes, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupInfo {
+    /// What the kernel is built around: `map`, `reduce` or `hero`.
+    pub kind: &'static str,
+    /// The node whose value is stored, as `%id`.
+    pub root: String,
+    /// Its type.
+    pub ty: TensorType,
+    /// All nodes computed, as `%id:Op`.
+    pub members: Vec<String>,
+}
+
+/// A fusion that was not made, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusalInfo {
+    /// The node, as `%id:Op`.
+    pub node: String,
+    /// The stored node of the group it did not join, as `%id`, if there is one such group.
+    pub group: Option<String>,
+    /// Why not.
+    pub reason: String,
+}
+
 /// One stage of a compilation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageInfo {
@@ -96,6 +120,8 @@ struct Inner {
     outputs: Vec<Port>,
     kernels: Vec<KernelInfo>,
     stages: Vec<StageInfo>,
+    groups: Vec<GroupInfo>,
+    refusals: Vec<RefusalInfo>,
     fusion: String,
 }
 
@@ -125,6 +151,16 @@ impl Compiled {
         &self.inner.stages
     }
 
+    /// Groups of fused nodes, one for each kernel, in order.
+    pub fn groups(&self) -> &[GroupInfo] {
+        &self.inner.groups
+    }
+
+    /// Fusions that were not made.
+    pub fn refusals(&self) -> &[RefusalInfo] {
+        &self.inner.refusals
+    }
+
     /// Groups and refused fusions with their reasons, as text.
     pub fn fusion(&self) -> &str {
         &self.inner.fusion
@@ -146,9 +182,11 @@ pub fn compile(graph: &Graph, target: &Target, options: &CompileOptions) -> Resu
     check_sizes(&graph, target)?;
     let fusion =
         stages.run("fuse", |f: &fuse::FusionPlan| f.print(&graph), || Ok(fuse::fuse(&graph, target, options.mode, options.numerics)))?;
-    let lowered = stages.run("lower", print_loops, || {
-        fusion.groups.iter().map(|g| lower::group(&graph, g, target, options.numerics)).collect::<Result<Vec<_>>>()
-    })?;
+    let lowered = stages.run(
+        "lower",
+        |k: &Vec<_>| print_loops(k),
+        || fusion.groups.iter().map(|g| lower::group(&graph, g, target, options.numerics)).collect::<Result<Vec<_>>>(),
+    )?;
     stages.run(
         "check",
         |()| String::new(),
@@ -160,13 +198,13 @@ pub fn compile(graph: &Graph, target: &Target, options: &CompileOptions) -> Resu
     )?;
     let planned =
         stages.run("plan", |p: &slots::Planned| format!("{:#?}", p.plan.commands), || slots::plan(&graph, &fusion, &lowered, target))?;
-    let fusion = fusion.print(&graph);
+    let (groups, refusals, fusion) = (fusion.group_infos(&graph), fusion.refusal_infos(&graph), fusion.print(&graph));
     let slots::Planned { plan, inputs, outputs, kernels } = planned;
     let stages = stages.finish();
-    Ok(Compiled { inner: Arc::new(Inner { plan, inputs, outputs, kernels, stages, fusion }) })
+    Ok(Compiled { inner: Arc::new(Inner { plan, inputs, outputs, kernels, stages, groups, refusals, fusion }) })
 }
 
-fn print_loops(kernels: &Vec<lower::LoweredKernel>) -> String {
+fn print_loops(kernels: &[lower::LoweredKernel]) -> String {
     kernels.iter().map(|k| format!("{}\n{}\n", k.loops, k.source.wgsl)).collect()
 }
 

@@ -1,91 +1,142 @@
-//! Reports as one self-contained HTML page: figures, the table, and a bar chart of each column of rates as inline SVG.
+//! Reports as web pages: one file, no script, no font, nothing fetched.
 
 use super::text::value;
-use super::{Report, Table};
-use std::fmt::Write;
+use super::{NamedTable, Report, Table};
+use serde_json::Value;
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}\
-table{border-collapse:collapse;margin:1em 0}td,th{padding:.2em .8em;border-bottom:1px solid #ddd;text-align:left}\
-td.n{text-align:right;font-variant-numeric:tabular-nums}svg text{font:13px system-ui,sans-serif}";
+const STYLE: &str = "
+:root { color-scheme: light dark; --line: #8884; --bar: #3b7dd8; }
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+dl { display: grid; grid-template-columns: max-content auto; gap: .15rem 1.2rem; } dt { opacity: .7; } dd { margin: 0; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; }
+th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; } td.long { white-space: normal; min-width: 16rem; }
+svg { width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; fill: currentColor; }
+svg .bar { fill: var(--bar); } svg .rest { fill: var(--line); }
+";
 
-/// Columns that are drawn as bars: rates, of which more is better.
-const DRAWN: [&str; 3] = ["gflops", "gbps", "images_per_s"];
-
-// Height of a bar and of the space it stands in, width of the names, longest bar; in pixels.
-const BAR: f64 = 14.0;
-const LINE: f64 = 22.0;
-const NAMES: f64 = 260.0;
-const LONGEST: f64 = 420.0;
-
-/// The whole page.
+/// The page of a report.
 pub(super) fn page(report: &Report) -> String {
     let title = escape(&format!("sublane {}", report.command));
-    let mut out = format!("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>");
-    let _ = write!(out, "<style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n<table>\n");
-    let adapter = report.adapter.iter().map(|(adapter, driver)| ("adapter".to_string(), format!("{adapter} ({driver})")));
-    let seed = [("seed".to_string(), report.seed.to_string())];
-    let fields = report.fields.iter().map(|f| (f.label.clone(), format!("{} {}", value(&f.value), f.unit)));
-    for (label, text) in adapter.chain(seed).chain(fields) {
-        let _ = writeln!(out, "<tr><th>{}</th><td>{}</td></tr>", escape(&label), escape(text.trim_end()));
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<dl>\n"
+    );
+    let adapter = report.adapter.as_ref().map(|(name, driver)| ("adapter", format!("{name} ({driver})")));
+    let seed = ("seed", report.seed.to_string());
+    let fields = report.fields.iter().map(|f| (f.label.as_str(), format!("{} {}", value(&f.value), f.unit)));
+    for (label, text) in adapter.into_iter().chain([seed]).chain(fields) {
+        out.push_str(&format!("<dt>{}</dt><dd>{}</dd>\n", escape(label), escape(text.trim_end())));
     }
-    out.push_str("</table>\n");
-    if let Some(table) = &report.table {
-        for (at, column) in table.columns.iter().enumerate().filter(|(_, c)| DRAWN.contains(&c.key)) {
-            bars(&mut out, table, at, column.title);
+    out.push_str("</dl>\n");
+    for NamedTable { title, table, .. } in report.tables.iter().filter(|t| t.table.num_rows() > 0) {
+        if !title.is_empty() {
+            out.push_str(&format!("<h2>{}</h2>\n", escape(title)));
         }
-        rows(&mut out, table);
+        out.push_str(&bars(table));
+        out.push_str(&cells(table));
     }
-    out.push_str("</body></html>\n");
+    // A `<` in a string would end the element early.
+    let json = report.to_json().to_string().replace('<', "\\u003c");
+    out.push_str(&format!("<script type=\"application/json\" id=\"report\">{json}</script>\n</body>\n</html>\n"));
     out
 }
 
-fn rows(out: &mut String, table: &Table) {
-    out.push_str("<table>\n<tr>");
+fn cells(table: &Table) -> String {
+    let mut out = String::from("<div class=\"wide\"><table>\n<tr>");
     for column in &table.columns {
-        let _ = write!(out, "<th>{}</th>", escape(column.title));
+        out.push_str(&format!("<th>{}</th>", escape(column.title)));
     }
-    out.push_str("</tr>\n");
     for row in &table.rows {
-        out.push_str("<tr>");
+        out.push_str("</tr>\n<tr>");
         for cell in row {
-            let class = if cell.is_number() { " class=\"n\"" } else { "" };
-            let _ = write!(out, "<td{class}>{}</td>", escape(&value(cell)));
+            let class = match cell {
+                Value::Number(_) => " class=\"number\"",
+                Value::Array(_) => " class=\"long\"",
+                _ => "",
+            };
+            out.push_str(&format!("<td{class}>{}</td>", escape(&value(cell))));
         }
-        out.push_str("</tr>\n");
     }
-    out.push_str("</table>\n");
+    out + "</tr>\n</table></div>\n"
 }
 
-/// One bar for each row that has a number in column `at`; the first column names it.
-fn bars(out: &mut String, table: &Table, at: usize, title: &str) {
-    let drawn: Vec<(String, f64)> = table
-        .rows
-        .iter()
-        .filter_map(|row| Some((value(row.first()?), row.get(at)?.as_f64().filter(|x| x.is_finite() && *x >= 0.0)?)))
-        .collect();
-    let most = drawn.iter().map(|(_, x)| *x).fold(0.0, f64::max);
-    if most == 0.0 {
-        return;
+/// A bar for each row with a `share`: how much of the probe, or of the run, it is. A table without shares has none.
+fn bars(table: &Table) -> String {
+    const LEFT: usize = 420;
+    const WIDTH: usize = 400;
+    const LINE: usize = 20;
+    let column = |key: &str| table.columns.iter().position(|c| c.key == key);
+    let Some(share) = column("share") else { return String::new() };
+    let names: Vec<usize> = ["row", "name", "kernel"].into_iter().filter_map(column).collect();
+    let probe = column("probe");
+    let rows: Vec<(&Vec<Value>, f64)> = table.rows.iter().filter_map(|row| Some((row, row[share].as_f64()?))).collect();
+    let mut out = format!("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"shares\">\n", LEFT + WIDTH + 120, rows.len() * LINE);
+    for (at, (row, share)) in rows.iter().enumerate() {
+        let name = names.iter().map(|&i| value(&row[i])).collect::<Vec<_>>().join(": ");
+        let of = probe.and_then(|i| row[i].as_str()).map(|p| format!(" of {p}")).unwrap_or_default();
+        let (top, length) = (at * LINE, share.clamp(0.0, 1.0) * WIDTH as f64);
+        let (baseline, after) = (top + 14, LEFT + WIDTH + 8);
+        out.push_str(&format!(
+            "<text x=\"{}\" y=\"{baseline}\" text-anchor=\"end\">{}</text>\
+             <rect class=\"rest\" x=\"{LEFT}\" y=\"{}\" width=\"{WIDTH}\" height=\"14\"/>\
+             <rect class=\"bar\" x=\"{LEFT}\" y=\"{}\" width=\"{length:.1}\" height=\"14\"/>\
+             <text x=\"{after}\" y=\"{baseline}\">{:.1} %{}</text>\n",
+            LEFT - 8,
+            escape(&shortened(&name)),
+            top + 3,
+            top + 3,
+            100.0 * share,
+            escape(&of)
+        ));
     }
-    let (width, height) = (NAMES + LONGEST + 80.0, LINE * drawn.len() as f64);
-    let _ = writeln!(out, "<h2>{}</h2>\n<svg width=\"{width}\" height=\"{height}\" role=\"img\">", escape(title));
-    for (line, (name, x)) in drawn.iter().enumerate() {
-        let (y, length) = (LINE * line as f64, LONGEST * x / most);
-        let base = y + BAR;
-        let _ = writeln!(
-            out,
-            "<text x=\"{}\" y=\"{base}\" text-anchor=\"end\">{}</text><rect x=\"{NAMES}\" y=\"{}\" width=\"{length:.1}\" height=\"{BAR}\" \
-             fill=\"#4472b8\"/><text x=\"{:.1}\" y=\"{base}\">{}</text>",
-            NAMES - 8.0,
-            escape(name),
-            y + 2.0,
-            NAMES + length + 6.0,
-            value(&(*x).into()),
-        );
+    out + "</svg>\n"
+}
+
+/// The end of a name that is too long for its place: ends tell kernels apart.
+fn shortened(name: &str) -> String {
+    const MOST: usize = 64;
+    match name.chars().count() {
+        n if n > MOST => format!("…{}", name.chars().skip(n - MOST + 1).collect::<String>()),
+        _ => name.to_string(),
     }
-    out.push_str("</svg>\n");
 }
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Column;
+
+    #[test]
+    fn a_page_has_adapter_bars_and_the_json_and_fetches_nothing() {
+        let mut report = Report::new("bench all", 7).on("llvm<pipe>", "Mesa 1");
+        let columns = [Column::new("name", "name"), Column::new("share", "share"), Column::new("probe", "of probe")];
+        let mut table = Table::new(&columns);
+        table.row(["add".into(), 0.5.into(), "2r1w".into()]);
+        table.row(["no share".into()]);
+        report.table(table);
+        let mut kernels = Table::new(&[Column::new("row", "row"), Column::new("kernel", "kernel"), Column::new("share", "share")]);
+        kernels.row(["add".into(), "map_add_f32".into(), 1.0.into()]);
+        report.further_table("kernel_times", "Kernels", kernels);
+        let page = report.to_html();
+        for part in ["llvm&lt;pipe&gt; (Mesa 1)", "width=\"200.0\"", "50.0 % of 2r1w", "add: map_add_f32", "<h2>Kernels</h2>", "no share"] {
+            assert!(page.contains(part), "{part} is not in {page}");
+        }
+        assert_eq!(page.matches("class=\"bar\"").count(), 2);
+        assert!(!page.contains("llvm<pipe>") && !page.contains("http") && !page.contains("src="));
+        let json = page.split("id=\"report\">").nth(1).and_then(|rest| rest.split("</script>").next()).expect("embedded");
+        assert_eq!(serde_json::from_str::<Value>(json).expect("JSON"), report.to_json());
+    }
+
+    #[test]
+    fn long_names_keep_their_ends() {
+        let name = format!("{}end", "x".repeat(100));
+        assert!(shortened(&name).ends_with("xend") && shortened(&name).chars().count() == 64);
+        assert_eq!(shortened("short"), "short");
+    }
 }

@@ -16,11 +16,14 @@ pub(super) fn report(report: &Report) -> String {
     for (label, text) in &lines {
         out.push_str(&format!("{label:width$}  {}\n", text.trim_end()));
     }
-    if let Some(rows) = report.table.as_ref().filter(|t| t.num_rows() > 0) {
-        if !lines.is_empty() {
+    for named in report.tables.iter().filter(|t| t.table.num_rows() > 0) {
+        if !out.is_empty() {
             out.push('\n');
         }
-        out.push_str(&table(rows));
+        if !named.title.is_empty() {
+            out.push_str(&format!("{}\n", named.title));
+        }
+        out.push_str(&table(&named.table));
     }
     out
 }

@@ -1,11 +1,17 @@
-//! Cases that prove an adapter: kernels against their twins. `selftest`, `demo` and the device tests run the same ones.
+//! Cases that prove an adapter (kernels against their twins, operations and models against their references), benchmarks, and what they
+//! share. `selftest`, `demo`, `bench` and the device tests run the same ones.
 
 use crate::device::Device;
 use crate::error::Result;
 use crate::progress::Work;
 use std::time::Instant;
 
+pub mod bench;
+pub mod eval;
+pub mod inputs;
 pub mod ops;
+pub mod profile;
+pub mod samples;
 pub mod twins;
 
 /// The result of one case.

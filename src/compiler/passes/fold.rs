@@ -172,10 +172,7 @@ fn simplify(builder: &mut GraphBuilder, prim: &Prim, node: &Node, inputs: &[Node
             let nothing = low.iter().chain(high).all(|&p| p == 0);
             Ok(nothing.then_some(inputs[0]))
         }
-        Prim::Select => Ok(match splat(builder, inputs[0]) {
-            Some(c) => Some(if c != 0.0 { inputs[1] } else { inputs[2] }),
-            None => None,
-        }),
+        Prim::Select => Ok(splat(builder, inputs[0]).map(|c| if c != 0.0 { inputs[1] } else { inputs[2] })),
         Prim::Conv { strides, pads_low, pads_high, dilations, groups } => {
             // Zeros around the image are the convolution's own padding.
             let operand = below(builder, inputs[0]);

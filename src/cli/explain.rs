@@ -1,0 +1,104 @@
+//! `sublane explain`: what the compiler makes of a model, and why.
+
+use super::model::{self, ModeName, ModelFile};
+use super::options::Options;
+use super::output::{self, Outcome};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use sublane::compiler::{CompileOptions, Compiled, compile};
+use sublane::report::{Column, Table};
+use sublane::{Error, Result, files};
+
+/// A model and where to write the details.
+#[derive(Debug, Args)]
+pub(super) struct Command {
+    #[command(flatten)]
+    model: ModelFile,
+    /// Size of a first dimension that the model leaves open
+    #[arg(long, value_name = "N", default_value = "1", value_parser = model::batch)]
+    batch: usize,
+    /// How operations are grouped into kernels
+    #[arg(long, value_enum, default_value_t = ModeName::Compiled)]
+    mode: ModeName,
+    /// Folder to write the text of each stage and each kernel to; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    dump: Option<PathBuf>,
+}
+
+pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
+    let imported = command.model.import(command.batch, Default::default())?;
+    let device = super::device::open(options)?;
+    let wanted = CompileOptions { mode: command.mode.mode(), keep_stages: command.dump.is_some(), ..CompileOptions::default() };
+    let compiled = compile(&imported.graph, &device.target(), &wanted)?;
+    if let Some(folder) = &command.dump {
+        dump(&compiled, folder)?;
+    }
+    let total = |of: fn(&sublane::compiler::KernelInfo) -> u64| compiled.kernels().iter().map(of).sum::<u64>();
+    let mut report = super::device::report("explain", &device, options);
+    report.field("model", "model", command.model.path.display().to_string(), "");
+    report.field("opset", "operator set", imported.opset, "");
+    report.field("mode", "mode", wanted.mode.name(), "");
+    report.field("target", "target", device.target().name, "");
+    report.field("nodes", "nodes of the model's graph", imported.graph.nodes().len(), "");
+    report.field("num_kernels", "kernel launches", compiled.plan().num_dispatches(), "");
+    report.field("num_sources", "different kernels", compiled.plan().kernels.len(), "");
+    report.field("flops", "floating-point operations", total(|k| k.flops), "");
+    report.field("bytes", "bytes read and written", total(|k| k.bytes), "");
+    report.field("memory_bytes", "device memory", model::memory_bytes(&compiled), "bytes");
+    report.table(kernels(&compiled));
+    report.further_table("stages", "Stages", stages(&compiled));
+    report.further_table("groups", "Groups", groups(&compiled));
+    report.further_table("refusals", "Not fused", refusals(&compiled));
+    output::report(&report, options)?;
+    Ok(Outcome::Passed)
+}
+
+fn kernels(compiled: &Compiled) -> Table {
+    let columns = [("kernel", "kernel"), ("type", "result"), ("flops", "FLOPs"), ("bytes", "bytes"), ("origins", "origin nodes")];
+    let mut table = Table::new(&columns.map(|(key, title)| Column::new(key, title)));
+    for kernel in compiled.kernels() {
+        let (name, ty) = (kernel.name.as_str(), kernel.ty.to_string());
+        table.row([name.into(), ty.into(), kernel.flops.into(), kernel.bytes.into(), kernel.origins.clone().into()]);
+    }
+    table
+}
+
+fn stages(compiled: &Compiled) -> Table {
+    let mut table = Table::new(&[Column::new("name", "stage"), Column::new("ms", "ms")]);
+    for stage in compiled.stages() {
+        table.row([stage.name.into(), (stage.seconds * 1e3).into()]);
+    }
+    table
+}
+
+fn groups(compiled: &Compiled) -> Table {
+    let columns = [("root", "stored"), ("kind", "kind"), ("type", "type"), ("members", "members")];
+    let mut table = Table::new(&columns.map(|(key, title)| Column::new(key, title)));
+    for group in compiled.groups() {
+        table.row([group.root.as_str().into(), group.kind.into(), group.ty.to_string().into(), group.members.clone().into()]);
+    }
+    table
+}
+
+fn refusals(compiled: &Compiled) -> Table {
+    let mut table = Table::new(&[Column::new("node", "node"), Column::new("group", "into"), Column::new("reason", "because")]);
+    for refusal in compiled.refusals() {
+        table.row([refusal.node.as_str().into(), refusal.group.clone().into(), refusal.reason.as_str().into()]);
+    }
+    table
+}
+
+/// Writes `NN_stage.txt` for each stage and `kernel.wgsl` for each kernel.
+fn dump(compiled: &Compiled, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, "make the folder", e))?;
+    for (at, stage) in compiled.stages().iter().enumerate() {
+        let text = stage.text.as_deref().unwrap_or_default();
+        if !text.is_empty() {
+            files::write_atomic(folder.join(format!("{at:02}_{}.txt", stage.name)), text.as_bytes())?;
+        }
+    }
+    for kernel in &compiled.plan().kernels {
+        files::write_atomic(folder.join(format!("{}.wgsl", kernel.name)), kernel.wgsl.as_bytes())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! What the commands on ONNX models share.
+
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use sublane::Result;
+use sublane::compiler::{Compiled, Mode};
+use sublane::import::onnx::{self, ImportOptions};
+use sublane::report::{Column, Table};
+use sublane::suite::profile::KernelTime;
+
+/// A model and the sizes it leaves open.
+#[derive(Debug, Args)]
+pub(super) struct ModelFile {
+    /// ONNX model, may be compressed with gzip
+    #[arg(value_name = "MODEL.onnx")]
+    pub path: PathBuf,
+    /// Size of a named dimension that the model leaves open; repeat for several
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim)]
+    dims: Vec<(String, usize)>,
+}
+
+/// Values of `--mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ModeName {
+    /// Operations are fused into few kernels
+    Compiled,
+    /// One kernel for each operation of the model
+    Eager,
+}
+
+impl ModeName {
+    /// The mode.
+    pub(super) fn mode(self) -> Mode {
+        match self {
+            ModeName::Compiled => Mode::Compiled,
+            ModeName::Eager => Mode::Eager,
+        }
+    }
+}
+
+impl ModelFile {
+    /// Imports the model, its open first dimension being `batch`; `shapes` are those of inputs that are known.
+    pub(super) fn import(&self, batch: usize, shapes: HashMap<String, Vec<usize>>) -> Result<onnx::Model> {
+        onnx::read(
+            &self.path,
+            &ImportOptions { batch: Some(batch), dims: self.dims.iter().cloned().collect(), shapes, ..ImportOptions::default() },
+        )
+    }
+}
+
+fn dim(text: &str) -> Result<(String, usize), String> {
+    let size = |size: &str| size.parse().map_err(|_| format!("`{size}` is no size; give a whole number"));
+    match text.rsplit_once('=').filter(|(name, _)| !name.is_empty()) {
+        Some((name, number)) => Ok((name.into(), size(number)?)),
+        None => Err("give NAME=SIZE".into()),
+    }
+}
+
+/// A batch size: at least 1.
+pub(super) fn batch(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "give a whole number, at least 1".into())
+}
+
+/// Times of kernels as a table.
+pub(super) fn kernel_times(times: &[KernelTime]) -> Table {
+    let mut table = Table::new(&[
+        Column::new("kernel", "kernel"),
+        Column::new("calls", "calls"),
+        Column::new("ms", "ms"),
+        Column::new("share", "share"),
+        Column::new("origins", "origin nodes"),
+    ]);
+    for time in times {
+        let origins: Vec<Value> = time.origins.iter().map(|o| o.as_str().into()).collect();
+        table.row([time.name.as_str().into(), time.calls.into(), time.ms.into(), time.share.into(), origins.into()]);
+    }
+    table
+}
+
+/// Bytes of the device memory that a compiled graph takes.
+pub(super) fn memory_bytes(compiled: &Compiled) -> u64 {
+    compiled.plan().total_bytes()
+}

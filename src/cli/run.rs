@@ -1,0 +1,141 @@
+//! `sublane run`: runs a model on inputs from files or at random.
+
+use super::model::{self, ModeName, ModelFile};
+use super::options::Options;
+use super::output::{self, Outcome};
+use super::progress::Bars;
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use sublane::compiler::{CompileOptions, compile};
+use sublane::graph::TensorType;
+use sublane::import::npy;
+use sublane::kernels_gen::threefry::Key;
+use sublane::progress::{Cancel, Work};
+use sublane::report::{Column, Table};
+use sublane::session::{Outputs, Session};
+use sublane::stats::median;
+use sublane::suite::inputs::{Inputs, NamedSource};
+use sublane::suite::profile::kernel_times;
+use sublane::{Error, HostTensor, Result};
+
+/// A model, its inputs, and what to do with the outputs.
+#[derive(Debug, Args)]
+pub(super) struct Command {
+    #[command(flatten)]
+    model: ModelFile,
+    /// Where an input comes from; repeat for several [default: random, of the seed]
+    #[arg(long = "input", value_name = "NAME=FILE.npy|random|zeros")]
+    inputs: Vec<NamedSource>,
+    /// Folder to write each output to, as NAME.npy; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Number of runs; the first, in which drivers compile, is left out of the median
+    #[arg(long, value_name = "N", default_value = "1", value_parser = model::batch)]
+    runs: usize,
+    /// Size of a first dimension that the model leaves open and no file states
+    #[arg(long, value_name = "N", default_value = "1", value_parser = model::batch)]
+    batch: usize,
+    /// How operations are grouped into kernels
+    #[arg(long, value_enum, default_value_t = ModeName::Compiled)]
+    mode: ModeName,
+    /// Measure each kernel
+    #[arg(long)]
+    profile: bool,
+}
+
+pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
+    let given = Inputs::read(&command.inputs)?;
+    let imported = command.model.import(command.batch, given.shapes())?;
+    if let Some(folder) = &command.output {
+        std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, "make the folder", e))?;
+    }
+    let device = super::device::open(options)?;
+    let start = Instant::now();
+    let mode = command.mode.mode();
+    let compiled = compile(&imported.graph, &device.target(), &CompileOptions { mode, ..CompileOptions::default() })?;
+    let compile_ms = ms_since(start);
+    let tensors = given.tensors(compiled.inputs(), Key::new(options.seed))?;
+    let session = Session::load(&device, &compiled)?;
+    let named: Vec<(&str, &HostTensor)> = compiled.inputs().iter().zip(&tensors).map(|(p, (_, t))| (p.name.as_str(), t)).collect();
+
+    let bars = Bars::new(options);
+    let work = Work::new(&bars, Cancel::new());
+    let part = work.part("runs", command.runs as u64);
+    let timed = || -> Result<(Outputs, f64)> {
+        let start = Instant::now();
+        let outputs = session.run(&named)?;
+        part.advance(1)?;
+        Ok((outputs, ms_since(start)))
+    };
+    let (outputs, first_ms) = timed()?;
+    let times = (1..command.runs).map(|_| Ok(timed()?.1)).collect::<Result<Vec<f64>>>()?;
+    drop(part);
+
+    let mut report = super::device::report("run", &device, options);
+    report.field("model", "model", command.model.path.display().to_string(), "");
+    report.field("opset", "operator set", imported.opset, "");
+    report.field("mode", "mode", mode.name(), "");
+    report.field("kernels", "kernels", compiled.plan().num_dispatches(), "");
+    report.field("memory_bytes", "device memory", model::memory_bytes(&compiled), "bytes");
+    report.field("compile_ms", "compilation", compile_ms, "ms");
+    report.field("first_ms", "first run", first_ms, "ms");
+    report.field("median_ms", "median of the other runs", (!times.is_empty()).then(|| median(&times)), "ms");
+    report.table(outputs_table(&outputs));
+    let mut inputs = Table::new(&[Column::new("name", "input"), Column::new("type", "type"), Column::new("source", "from")]);
+    for (port, (source, _)) in compiled.inputs().iter().zip(&tensors) {
+        inputs.row([port.name.as_str().into(), port.ty.to_string().into(), source.name().into()]);
+    }
+    report.further_table("inputs", "Inputs", inputs);
+    if command.profile {
+        let profile = session.profile(&named)?;
+        report.field("clock", "clock of the profile", profile.clock.name(), "");
+        report.further_table("kernel_times", "Profile", model::kernel_times(&kernel_times(&compiled, &profile)));
+    }
+    if let Some(folder) = &command.output {
+        for (name, tensor) in outputs.iter() {
+            npy::write(folder.join(file_name(name)), tensor)?;
+        }
+    }
+    output::report(&report, options)?;
+    Ok(Outcome::Passed)
+}
+
+fn ms_since(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e3
+}
+
+/// Outputs with what tells them apart at a glance.
+fn outputs_table(outputs: &Outputs) -> Table {
+    let columns = [("name", "output"), ("type", "type"), ("min", "min"), ("max", "max"), ("mean", "mean"), ("nan", "NaN")];
+    let mut table = Table::new(&columns.map(|(key, title)| Column::new(key, title)));
+    for (name, tensor) in outputs.iter() {
+        let values = tensor.to_f64();
+        let numbers: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
+        let fold = |f: fn(f64, f64) -> f64| numbers.iter().copied().reduce(f);
+        let mean = fold(|a, b| a + b).map(|sum| sum / numbers.len() as f64);
+        let nan = values.len() - numbers.len();
+        let ty = TensorType::new(tensor.dtype(), tensor.shape()).to_string();
+        table.row([name.into(), ty.into(), fold(f64::min).into(), fold(f64::max).into(), mean.into(), nan.into()]);
+    }
+    table
+}
+
+/// File of an output: what is not a letter, digit, point, hyphen or underscore becomes an underscore, so that no name leaves the folder.
+fn file_name(name: &str) -> PathBuf {
+    let plain = |c: char| if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
+    let stem: String = name.chars().map(plain).collect();
+    Path::new(&format!("{stem}.npy")).to_path_buf()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_outputs_stay_in_the_folder() {
+        for (name, file) in [("logits", "logits.npy"), ("/model/out:0", "_model_out_0.npy"), ("../x", ".._x.npy")] {
+            assert_eq!(file_name(name), Path::new(file));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Benchmarks: a case is one file here and one line in [`CASES`].
+//!
+//! Speeds are compared with what the probes reach in the same run, and with each other in turns, so that whatever else the machine does
+//! meets all alike. Nothing here decides a test.
+
+mod device;
+mod gemm;
+mod model;
+mod ops;
+mod timing;
+
+use std::path::PathBuf;
+
+use crate::compiler::{CompileOptions, Mode, compile};
+use crate::device::{Device, Probes};
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::progress::{Part, Work};
+use crate::session::Session;
+use crate::suite::inputs;
+use crate::suite::profile::{KernelTime, kernel_times};
+use kernels_gen::threefry::Key;
+
+/// One measurement.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Row {
+    /// What ran.
+    pub name: String,
+    /// Median time of one run, in milliseconds.
+    pub median_ms: Option<f64>,
+    /// 10^9 floating-point operations a second.
+    pub gflops: Option<f64>,
+    /// 10^9 bytes a second, each tensor of a kernel counted once.
+    pub gbps: Option<f64>,
+    /// Part of what `probe` reached in the same run.
+    pub share: Option<f64>,
+    /// What `share` is taken of: `fma`, `read`, `write`, `copy` or `2r1w`.
+    pub probe: Option<&'static str>,
+    /// Kernel launches of one run.
+    pub kernels: usize,
+    /// Submissions of one run.
+    pub submissions: usize,
+    /// Time of the row named in `against` divided by the time of this one, measured in turns: above 1 this one is faster.
+    pub ratio: Option<f64>,
+    /// What `ratio` compares with.
+    pub against: Option<&'static str>,
+    /// Images a second, for models of images.
+    pub images_per_s: Option<f64>,
+    /// Where the time goes, measured in a run of its own.
+    pub parts: Vec<KernelTime>,
+}
+
+/// What a benchmark runs with.
+#[derive(Clone, Copy)]
+pub struct Bench<'a> {
+    /// The device.
+    pub device: &'a Device,
+    /// What it reaches.
+    pub probes: &'a Probes,
+    /// What to measure.
+    pub choice: &'a Choice,
+    /// Whom to tell of progress.
+    pub part: &'a Part<'a>,
+}
+
+/// What to measure, and how long.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Seed of random inputs and weights.
+    pub seed: u64,
+    /// Fewer rounds, and none of what takes seconds a run.
+    pub quick: bool,
+    /// ONNX files of the case `model`; without any it runs models of its own.
+    pub models: Vec<PathBuf>,
+    /// Batch sizes of the models; without any 1.
+    pub batches: Vec<usize>,
+}
+
+/// A benchmark.
+pub struct Case {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// What it measures.
+    pub about: &'static str,
+    /// Measures it.
+    pub run: fn(&Bench<'_>) -> Result<Vec<Row>>,
+}
+
+/// Every benchmark there is.
+pub const CASES: &[Case] = &[
+    Case { name: "device", about: "the adapter itself", run: device::run },
+    Case { name: "gemm", about: "matrix products against a hand-written kernel", run: gemm::run },
+    Case { name: "ops", about: "operations bound by memory", run: ops::run },
+    Case { name: "model", about: "whole models, compiled and eager", run: model::run },
+];
+
+/// What benchmarks found.
+#[derive(Debug, Clone)]
+pub struct Findings {
+    /// What the device reaches.
+    pub probes: Probes,
+    /// The measurements.
+    pub rows: Vec<Row>,
+    /// Cases that could not run, and why.
+    pub faults: Vec<String>,
+}
+
+/// Probes the device, then runs the cases one after the other. A case that cannot run becomes a fault and takes no other along; only a
+/// lost device and a cancellation end the work.
+pub fn run(device: &Device, cases: &[&Case], choice: &Choice, work: &Work<'_>) -> Result<Findings> {
+    let probes = Probes::run(device, work)?;
+    let mut findings = Findings { probes, rows: Vec::new(), faults: Vec::new() };
+    for case in cases {
+        let part = work.part(case.about, 0);
+        match (case.run)(&Bench { device, probes: &findings.probes, choice, part: &part }) {
+            Ok(rows) => findings.rows.extend(rows),
+            Err(error) => {
+                work.cancel().check()?;
+                device.check_alive()?;
+                findings.faults.push(format!("{}: {error}", case.name));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+impl Bench<'_> {
+    /// Random streams of the case `name`.
+    fn key(&self, name: &str) -> Key {
+        name.bytes().fold(Key::new(self.choice.seed), |key, byte| key.stream(u64::from(byte)))
+    }
+
+    /// Compiles and loads `graph`, with random inputs that stay on the device.
+    fn load(&self, graph: &Graph, mode: Mode, key: Key) -> Result<Session> {
+        let compiled = compile(graph, &self.device.target(), &CompileOptions { mode, ..CompileOptions::default() })?;
+        let session = Session::load(self.device, &compiled)?;
+        for (port, stream) in compiled.inputs().iter().zip(0..) {
+            session.executor().write(port.slot, inputs::random(&port.ty, key.stream(stream))?.bytes())?;
+        }
+        Ok(session)
+    }
+
+    /// A row of a session that takes `ms`, as a share of a rate that its floating-point operations or its bytes are compared with.
+    fn row(&self, name: String, session: &Session, ms: f64, work: Amount) -> Result<Row> {
+        let compiled = session.compiled();
+        let rate = work.count as f64 / ms / 1e6;
+        let bytes: u64 = compiled.kernels().iter().map(|k| k.bytes).sum();
+        Ok(Row {
+            name,
+            median_ms: Some(ms),
+            gflops: (work.probe == Probe::Fma).then_some(rate),
+            gbps: Some(bytes as f64 / ms / 1e6),
+            share: Some(rate / work.probe.rate(self.probes)),
+            probe: Some(work.probe.name()),
+            kernels: compiled.plan().num_dispatches(),
+            submissions: 1,
+            parts: kernel_times(compiled, &session.executor().profile(&[])?),
+            ..Row::default()
+        })
+    }
+}
+
+/// What a run does, in floating-point operations or bytes, and the probe that its rate is compared with.
+#[derive(Debug, Clone, Copy)]
+struct Amount {
+    count: u64,
+    probe: Probe,
+}
+
+/// Rates that shares are taken of; bandwidths are those of buffers of 16 MiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Probe {
+    Fma,
+    Read,
+    Copy,
+    TwoReadOneWrite,
+}
+
+impl Probe {
+    fn name(self) -> &'static str {
+        match self {
+            Probe::Fma => "fma",
+            Probe::Read => "read",
+            Probe::Copy => "copy",
+            Probe::TwoReadOneWrite => "2r1w",
+        }
+    }
+
+    fn rate(self, probes: &Probes) -> f64 {
+        match self {
+            Probe::Fma => probes.fma_gflops,
+            Probe::Read => probes.read_gbps[0],
+            Probe::Copy => probes.copy_gbps[0],
+            Probe::TwoReadOneWrite => probes.r2w1_gbps[0],
+        }
+    }
+}
