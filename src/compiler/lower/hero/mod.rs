@@ -2,6 +2,7 @@
 //!
 //! What stands before the hero becomes its loads, what stands after it its stores.
 
+mod conv_holes;
 mod gemm_holes;
 
 use crate::compiler::fuse::Group;
@@ -9,7 +10,7 @@ use crate::compiler::lower::{Coords, HeroValue, LoweredKernel, Lowering, bytes, 
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId, Op, Prim};
 use kernels_gen::emit::{self, Finish, Numerics};
-use kernels_gen::heroes::{Skeleton, gemm, tiles};
+use kernels_gen::heroes::{Skeleton, conv, gemm, tiles};
 use kernels_gen::index::{Index, Var, flatten, unflatten};
 use kernels_gen::ir::{BufferId, Expr, ExprId, Function, Lanes, Stmt};
 use kernels_gen::{ScalarType, Target, WgslFeatures};
@@ -27,6 +28,12 @@ pub(super) fn lower(graph: &Graph, group: &Group, hero: NodeId, target: &Target,
             let problem = holes.gemm()?;
             let config = tiles::gemm(target, &problem);
             let skeleton = gemm::skeleton(&problem, &config, target, "ENTRY")?;
+            holes.finish(skeleton, format!("{problem:?}\n{config:?}"), target, numerics)
+        }
+        Op::Prim(Prim::Conv { strides, pads_low, dilations, groups, .. }) => {
+            let problem = holes.conv(*strides, *pads_low, *dilations, *groups)?;
+            let config = tiles::conv(target, &problem);
+            let skeleton = conv::skeleton(&problem, &config, target, "ENTRY")?;
             holes.finish(skeleton, format!("{problem:?}\n{config:?}"), target, numerics)
         }
         _ => Err(Error::internal("a hero that is neither a matrix product nor a convolution")),
