@@ -164,6 +164,9 @@ fn products_of_transposed_and_broadcast_operands() {
         let product = Product { batch: 3, a_transposed, b_transposed, b_broadcast: a_transposed, ..product(100, 36, 52) };
         product.check(&device, &target, &tiles::gemm(&target, &product.problem()));
     }
+    // The largest tile, ragged on both sides.
+    let large = tiles::gemm_table(&target)[0];
+    Product { a_transposed: true, ..product(100, 76, 37) }.check(&device, &target, &large);
     let product = Product { batch: 2, scalar: true, ..product(40, 40, 18) };
     product.check(&device, &target, &tiles::gemm(&target, &product.problem()));
 }

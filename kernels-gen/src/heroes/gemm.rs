@@ -289,82 +289,73 @@ impl Generator<'_> {
     fn multiply(&mut self, k: &str, steps: u32) {
         self.text.line("{");
         self.text.line(format!("let k0 = {k};"));
-        let a = match self.c.sharing {
-            Sharing::Subgroup => self.load_a_subgroup(steps),
-            _ => self.load_a_lane(steps),
-        };
         let b = self.load_b(steps);
-        for r in 0..self.c.tile_m {
-            for q in 0..self.vecs() {
-                let mut sum = format!("c{r}_{q}");
-                for step in 0..steps {
-                    sum = format!("fma(vec4<f32>({}), {}, {sum})", a(r, step), b(step, q));
+        // Rows are multiplied as soon as they are there, so that arithmetic runs beside the loads of the next ones.
+        let width = if self.p.a_vec == VecAxis::Free { 4 } else { 1 };
+        let lanes = if self.c.sharing == Sharing::Subgroup { SUBGROUP_LANES } else { 1 };
+        for g in 0..self.c.tile_m.div_ceil(width * lanes) {
+            let rows = g * width * lanes..self.c.tile_m.min((g + 1) * width * lanes);
+            let a =
+                if self.c.sharing == Sharing::Subgroup { self.load_a_subgroup(g, rows.clone(), steps) } else { self.load_a_lane(g, steps) };
+            for r in rows {
+                for q in 0..self.vecs() {
+                    let mut sum = format!("c{r}_{q}");
+                    for step in 0..steps {
+                        sum = format!("fma(vec4<f32>({}), {}, {sum})", a(r, step), b(step, q));
+                    }
+                    self.text.line(format!("c{r}_{q} = {sum};"));
                 }
-                self.text.line(format!("c{r}_{q} = {sum};"));
             }
         }
         self.text.line("}");
     }
 
-    /// Loads the lane's rows of A; the result names the element of (row, step).
-    fn load_a_lane(&mut self, steps: u32) -> Box<dyn Fn(u32, u32) -> String> {
+    /// Loads the lane's g-th row of A, or four rows; the result names the element of (row, step).
+    fn load_a_lane(&mut self, g: u32, steps: u32) -> Box<dyn Fn(u32, u32) -> String> {
         match self.p.a_vec {
             VecAxis::Free => {
-                for r in 0..self.c.tile_m.div_ceil(4) {
-                    for s in 0..steps {
-                        self.text.line(format!("let a{r}_{s} = load_a(b, row{r}, k0 + {s}u);"));
-                    }
+                for s in 0..steps {
+                    self.text.line(format!("let a{g}_{s} = load_a(b, row{g}, k0 + {s}u);"));
                 }
-                Box::new(|r, s| format!("a{}_{s}.{}", r / 4, component(r)))
+                Box::new(move |r, s| format!("a{g}_{s}.{}", component(r)))
             }
             VecAxis::K if steps == 4 => {
-                for r in 0..self.c.tile_m {
-                    self.text.line(format!("let a{r} = load_a(b, row{r}, k0);"));
-                }
+                self.text.line(format!("let a{g} = load_a(b, row{g}, k0);"));
                 Box::new(|r, s| format!("a{r}.{}", component(s)))
             }
             _ => {
-                for r in 0..self.c.tile_m {
-                    for s in 0..steps {
-                        self.text.line(format!("let a{r}_{s} = load_a1(b, row{r}, k0 + {s}u);"));
-                    }
+                for s in 0..steps {
+                    self.text.line(format!("let a{g}_{s} = load_a1(b, row{g}, k0 + {s}u);"));
                 }
                 Box::new(|r, s| format!("a{r}_{s}"))
             }
         }
     }
 
-    /// Loads the rows all lanes share, one lane a part, and broadcasts them.
-    fn load_a_subgroup(&mut self, steps: u32) -> Box<dyn Fn(u32, u32) -> String> {
-        let lanes = SUBGROUP_LANES;
+    /// Loads the g-th part of the rows all lanes share, each lane a share of it, and broadcasts them.
+    fn load_a_subgroup(&mut self, g: u32, rows: std::ops::Range<u32>, steps: u32) -> Box<dyn Fn(u32, u32) -> String> {
         match self.p.a_vec {
             VecAxis::Free => {
                 for s in 0..steps {
-                    for g in 0..(self.c.tile_m / 4).div_ceil(lanes) {
-                        self.text.line(format!("let a{g}_{s} = load_a(b, row{g}, k0 + {s}u);"));
-                    }
-                    for quad in 0..self.c.tile_m / 4 {
-                        self.text.line(format!("let s{quad}_{s} = subgroupBroadcast(a{}_{s}, {}u);", quad / lanes, quad % lanes));
+                    self.text.line(format!("let a{g}_{s} = load_a(b, row{g}, k0 + {s}u);"));
+                    for quad in rows.start / 4..rows.end / 4 {
+                        self.text.line(format!("let s{quad}_{s} = subgroupBroadcast(a{g}_{s}, {}u);", quad % SUBGROUP_LANES));
                     }
                 }
                 Box::new(|r, s| format!("s{}_{s}.{}", r / 4, component(r)))
             }
             VecAxis::K if steps == 4 => {
-                for g in 0..self.c.tile_m / lanes {
-                    self.text.line(format!("let a{g} = load_a(b, row{g}, k0);"));
-                }
-                for r in 0..self.c.tile_m {
-                    self.text.line(format!("let s{r} = subgroupBroadcast(a{}, {}u);", r / lanes, r % lanes));
+                self.text.line(format!("let a{g} = load_a(b, row{g}, k0);"));
+                for r in rows {
+                    self.text.line(format!("let s{r} = subgroupBroadcast(a{g}, {}u);", r % SUBGROUP_LANES));
                 }
                 Box::new(|r, s| format!("s{r}.{}", component(s)))
             }
             _ => {
                 for s in 0..steps {
-                    for g in 0..self.c.tile_m / lanes {
-                        self.text.line(format!("let a{g}_{s} = load_a1(b, row{g}, k0 + {s}u);"));
-                    }
-                    for r in 0..self.c.tile_m {
-                        self.text.line(format!("let s{r}_{s} = subgroupBroadcast(a{}_{s}, {}u);", r / lanes, r % lanes));
+                    self.text.line(format!("let a{g}_{s} = load_a1(b, row{g}, k0 + {s}u);"));
+                    for r in rows.clone() {
+                        self.text.line(format!("let s{r}_{s} = subgroupBroadcast(a{g}_{s}, {}u);", r % SUBGROUP_LANES));
                     }
                 }
                 Box::new(|r, s| format!("s{r}_{s}"))

@@ -10,8 +10,18 @@ const fn row(tile_m: u32, tile_n: u32, tile_k: u32, workgroup: [u32; 2], sharing
 }
 
 /// Tiles for drivers on the processor with subgroups: loads are what costs, so eight lanes share rows and tiles are large.
-const SOFTWARE_SHARED: &[GemmConfig] =
-    &[row(32, 8, 4, [8, 1], Sharing::Subgroup), row(16, 8, 4, [8, 1], Sharing::Subgroup), row(8, 4, 4, [8, 1], Sharing::Subgroup)];
+const SOFTWARE_SHARED: &[GemmConfig] = &[
+    row(96, 8, 4, [8, 1], Sharing::Subgroup),
+    row(64, 8, 4, [8, 1], Sharing::Subgroup),
+    row(32, 8, 4, [8, 1], Sharing::Subgroup),
+    row(16, 8, 4, [8, 1], Sharing::Subgroup),
+    row(8, 4, 4, [8, 1], Sharing::Subgroup),
+];
+
+/// Results a lane may hold in a product of fewer than `LARGE_FLOPS`: larger tiles take drivers on the processor seconds to compile.
+const SMALL_TILE: u32 = 256;
+/// Operations from which on a product is worth the largest tiles.
+const LARGE_FLOPS: u64 = 1 << 29;
 
 /// Tiles for drivers on the processor without subgroups.
 const SOFTWARE: &[GemmConfig] =
@@ -30,17 +40,20 @@ pub fn gemm_table(target: &Target) -> &'static [GemmConfig] {
     }
 }
 
-/// Tiles for a product: the first row of the table that gives every processor core work and wastes less than half its tile.
+/// Tiles for a product: the first row of the table that gives every processor core work and wastes little of its tiles, an eighth
+/// where large ones are worth their compilation, else half.
 pub fn gemm(target: &Target, problem: &GemmProblem) -> GemmConfig {
     let table = gemm_table(target);
     let wanted: u64 = if target.class == AdapterClass::Software { 4 } else { 64 };
     let fits = |c: &&GemmConfig| {
+        let large = c.tile_m * c.tile_n > SMALL_TILE;
         let rows = if c.sharing == Sharing::Subgroup { c.tile_m } else { c.tile_m * c.workgroup[1] };
         let cols = c.tile_n * c.workgroup[0];
-        let (tm, tn) = (problem.m.div_ceil(rows), problem.n.div_ceil(cols));
-        let area = u64::from(tm * rows) * u64::from(tn * cols);
-        u64::from(problem.batch) * u64::from(tm) * u64::from(tn) >= wanted
-            && area < 2 * u64::from(problem.m.max(1)) * u64::from(problem.n.max(1))
+        let (tm, tn) = (u64::from(problem.m.div_ceil(rows)), u64::from(problem.n.div_ceil(cols)));
+        let area = tm * u64::from(rows) * tn * u64::from(cols);
+        let useful = u64::from(problem.m.max(1)) * u64::from(problem.n.max(1));
+        let little_waste = if large { area - area / 8 <= useful } else { area < 2 * useful };
+        u64::from(problem.batch) * tm * tn >= wanted && little_waste && (!large || problem.flops() >= LARGE_FLOPS)
     };
     *table.iter().find(fits).unwrap_or(&table[table.len() - 1])
 }
