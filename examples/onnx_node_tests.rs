@@ -3,7 +3,8 @@
 //!
 //! Each test is a model with inputs and expected outputs. It is compiled and run on the adapter, or, with `--reference`, interpreted on the
 //! host. A test is skipped, with the reason, where it uses an operator, an attribute or an element type that is not imported. `--table` writes
-//! all results as Markdown. The last line is `N passed, N failed, N skipped`; the exit status is 1 if a test failed.
+//! all results as Markdown. The last line is `N passed, N failed, N skipped`; the exit status is 1 if a test fails that is
+//! not known to fail.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,12 @@ use sublane::{DType, Device, Error, ErrorKind, HostTensor, Result, Session};
 
 /// The relative bound of ONNX's own runner; its absolute one, 1e-7, is below the rounding of f32 sums.
 const TOLERANCE: Tolerance = Tolerance::Relative { relative: 1e-3, absolute: 1e-5 };
+
+/// Tests whose expectation Sublane does not share, with the reason. They count as failed, but do not fail the run.
+const KNOWN: [(&str, &str); 1] = [(
+    "test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True",
+    "its expected values divide by elements past the padding that only ceil_mode adds; PyTorch and onnxruntime, like Sublane, do not count them",
+)];
 
 struct Options {
     folder: PathBuf,
@@ -51,11 +58,12 @@ fn options() -> Result<Options> {
     Ok(Options { folder, device, table })
 }
 
+/// Runs all tests; the number of failures that are not known.
 fn run_all(options: &Options) -> Result<usize> {
     let entries = std::fs::read_dir(&options.folder).map_err(|e| Error::io(&options.folder, "read the folder", e))?;
     let mut tests: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.join("model.onnx").is_file()).collect();
     tests.sort();
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    let (mut passed, mut failed, mut skipped, mut unexpected) = (0, 0, 0, 0);
     let mut rows = String::new();
     for test in tests {
         let name = test.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -67,11 +75,16 @@ fn run_all(options: &Options) -> Result<usize> {
             Err(e) => {
                 // Where the test data lie does not belong into a report.
                 let reason = e.to_string().replace(&format!("`{}`: ", test.join("model.onnx").display()), "");
+                let known = KNOWN.iter().find(|(test, _)| *test == name);
                 if e.kind() == ErrorKind::Unsupported {
                     skipped += 1;
                     ("skipped", reason)
+                } else if let Some((_, known)) = known {
+                    failed += 1;
+                    ("failed", known.to_string())
                 } else {
                     failed += 1;
+                    unexpected += 1;
                     ("FAILED", reason)
                 }
             }
@@ -91,7 +104,7 @@ fn run_all(options: &Options) -> Result<usize> {
         sublane::files::write_atomic(table, text.as_bytes())?;
     }
     println!("{line}");
-    Ok(failed)
+    Ok(unexpected)
 }
 
 /// The outputs of a model, compiled and run on the device or interpreted.
