@@ -92,15 +92,42 @@ fn global_pool(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
     one(im.builder.add(Op::composite(Statistic { kind: StatisticKind::Mean, axes, keep: true }), &[x])?)
 }
 
+/// In training mode (operator set 14) the statistics are those of the batch, and the running ones are further outputs.
 fn batch_norm(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
-    if call.flag("training_mode", false) || call.wants(1) {
-        return Err(Error::unsupported("training mode; only inference is supported"));
-    }
     if call.int("spatial", 1) != 1 {
         return Err(Error::unsupported("spatial = 0; statistics must be one for each channel"));
     }
+    let training = call.flag("training_mode", false);
+    if !training && call.wants(1) {
+        return Err(Error::unsupported(
+            "further outputs without training_mode, as before operator set 14; only inference is supported there",
+        ));
+    }
+    let op = Op::composite(BatchNorm { epsilon: call.float("epsilon", 1e-5) });
     let operands = call.nodes(im)?;
-    one(im.builder.add(Op::composite(BatchNorm { epsilon: call.float("epsilon", 1e-5) }), &operands)?)
+    let &[x, scale, bias, running_mean, running_variance] = &operands[..] else {
+        return Err(Error::malformed("it takes x, scale, bias, mean and variance"));
+    };
+    if !training {
+        return one(im.builder.add(op, &operands)?);
+    }
+    let axes: Vec<usize> = (0..im.rank(x)).filter(|&d| d != 1).collect();
+    let statistic = Op::composite(Statistic { kind: StatisticKind::Mean, axes, keep: true });
+    let mean = im.builder.add(statistic.clone(), &[x])?;
+    let centred = im.builder.binary(BinaryOp::Sub, x, mean)?;
+    let square = im.builder.binary(BinaryOp::Mul, centred, centred)?;
+    let variance = im.builder.add(statistic, &[square])?;
+    let channels = im.builder.shape(scale);
+    let (mean, variance) = (im.builder.reshape(mean, &channels)?, im.builder.reshape(variance, &channels)?);
+    let y = im.builder.add(op, &[x, scale, bias, mean, variance])?;
+    let momentum = call.float("momentum", 0.9) as f64;
+    let mut updated = |running: NodeId, batch: NodeId| {
+        let kept = im.builder.binary_scalar(BinaryOp::Mul, running, momentum)?;
+        let added = im.builder.binary_scalar(BinaryOp::Mul, batch, 1.0 - momentum)?;
+        im.builder.binary(BinaryOp::Add, kept, added)
+    };
+    let (mean, variance) = (updated(running_mean, mean)?, updated(running_variance, variance)?);
+    Ok([y, mean, variance].map(Val::Node).to_vec())
 }
 
 /// The mean and the inverse deviation are further outputs, computed only where the model uses them.
