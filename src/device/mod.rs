@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+use kernels_gen::heroes::SUBGROUP_LANES;
 use kernels_gen::{AdapterClass, Target};
 use serde::Serialize;
 
@@ -243,7 +244,7 @@ impl Device {
         };
         let has = |feature| device.features().contains(feature);
         let clock = if has(wgpu::Features::TIMESTAMP_QUERY) { Clock::Timestamps } else { Clock::Host };
-        let target = target(class, options.limits, &device_limits, device.features());
+        let target = target(class, options.limits, &device_limits, device.features(), &adapter.get_info());
         let info = DeviceInfo {
             name: info.name,
             driver: info.driver,
@@ -312,7 +313,7 @@ const MAX_STORAGE_BUFFERS: u32 = 16;
 /// Most bytes generated kernels reach through one binding: byte offsets stay exact in 32 bits.
 const MAX_BINDING_BYTES: u64 = 2 << 30;
 
-fn target(class: AdapterClass, mode: LimitsMode, limits: &DeviceLimits, features: wgpu::Features) -> Target {
+fn target(class: AdapterClass, mode: LimitsMode, limits: &DeviceLimits, features: wgpu::Features, adapter: &wgpu::AdapterInfo) -> Target {
     Target {
         name: if mode == LimitsMode::Webgpu { "webgpu".into() } else { class.name().into() },
         class,
@@ -323,7 +324,8 @@ fn target(class: AdapterClass, mode: LimitsMode, limits: &DeviceLimits, features
         max_workgroups_per_dim: limits.max_workgroups_per_dim.min(65_535),
         max_loop_iterations: limits.max_loop_iterations,
         f16: features.contains(wgpu::Features::SHADER_F16),
-        subgroups: features.contains(wgpu::Features::SUBGROUP),
+        // Kernels share operands among this many lanes; smaller subgroups would share too little and give wrong results.
+        subgroups: features.contains(wgpu::Features::SUBGROUP) && adapter.subgroup_min_size >= SUBGROUP_LANES,
         int64: features.contains(wgpu::Features::SHADER_INT64),
     }
 }

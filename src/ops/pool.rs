@@ -20,7 +20,7 @@ use kernels_gen::DType;
 pub enum PoolKind {
     /// The largest; NaN wins.
     Max,
-    /// The mean. Elements of the padding count as zeros if `count_padding`, else they do not count.
+    /// The mean. Elements of the padding count as zeros if `count_padding`, else they do not count; the mean of none is 0.
     Average {
         /// Whether the padding counts.
         count_padding: bool,
@@ -131,6 +131,8 @@ impl Composite for Pool {
             let counts = self.counts(d, shape[d + 2], w, count_padding);
             divisors = divisors.iter().flat_map(|&o| counts.iter().map(move |&c| o * c as f64)).collect();
         }
+        // A window that lies in the padding altogether has the mean 0.
+        divisors.iter_mut().for_each(|d| *d = d.max(1.0));
         match divisors.first() {
             Some(&first) if divisors.iter().all(|&d| d == first) => builder.binary_scalar(BinaryOp::Div, reduced, first),
             _ => {
@@ -174,7 +176,7 @@ impl Composite for Pool {
                     _ => at.is_some() as usize,
                 };
             }
-            if self.kind == PoolKind::Max { largest } else { sum / counted as f64 }
+            if self.kind == PoolKind::Max { largest } else { sum / counted.max(1) as f64 }
         };
         let data = (0..ty.num_elems()).map(element).collect();
         RefTensor::new(ty.dtype, ty.shape, data)
