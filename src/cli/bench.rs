@@ -4,30 +4,29 @@ use super::model;
 use super::options::Options;
 use super::output::{self, Outcome};
 use super::progress::Bars;
-use clap::{Args, Subcommand};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory};
 use std::path::PathBuf;
 use sublane::progress::{Cancel, Work};
 use sublane::suite::bench::{self, CASES, Case, Choice};
 use sublane::{Result, files};
 
-/// What to measure.
-#[derive(Debug, Subcommand)]
-pub(super) enum Command {
-    /// The adapter itself: multiply-adds, bandwidths, cost of a dispatch and of a submission
-    Device(Common),
-    /// Matrix products, in turns with a hand-written kernel
-    Gemm(Common),
-    /// Operations bound by memory, against the bandwidth of what they read and write
-    Ops(Common),
-    /// Whole models, compiled and eager in turns
-    Model(Models),
-    /// Everything
-    All(Models),
-}
+/// Every benchmark at once.
+const ALL: &str = "all";
 
-/// Options of every benchmark.
+/// What to measure, and how.
 #[derive(Debug, Args)]
-pub(super) struct Common {
+pub(super) struct Command {
+    /// What to measure
+    #[arg(value_name = "WHAT", default_value = ALL, value_parser = whats())]
+    what: String,
+    /// ONNX models to measure [default: generated ones]
+    #[arg(value_name = "MODEL.onnx")]
+    models: Vec<PathBuf>,
+    /// Batch sizes of models that leave it open [default: 1]
+    #[arg(long = "batch", value_name = "N", value_delimiter = ',', value_parser = model::batch)]
+    batches: Vec<usize>,
     /// Fewer rounds, and none of what takes seconds a run
     #[arg(long)]
     quick: bool,
@@ -36,47 +35,26 @@ pub(super) struct Common {
     html: Option<PathBuf>,
 }
 
-/// Models to measure.
-#[derive(Debug, Args)]
-pub(super) struct Models {
-    /// ONNX models [default: generated ones]
-    #[arg(value_name = "MODEL.onnx")]
-    models: Vec<PathBuf>,
-    /// Batch sizes of models that leave it open [default: 1]
-    #[arg(long = "batch", value_name = "N", value_delimiter = ',', value_parser = model::batch)]
-    batches: Vec<usize>,
-    #[command(flatten)]
-    common: Common,
-}
-
-impl Command {
-    /// Name of the case, or `all`; and the options.
-    fn parts(&self) -> (&'static str, &Common, Option<&Models>) {
-        match self {
-            Command::Device(common) => ("device", common, None),
-            Command::Gemm(common) => ("gemm", common, None),
-            Command::Ops(common) => ("ops", common, None),
-            Command::Model(models) => ("model", &models.common, Some(models)),
-            Command::All(models) => ("all", &models.common, Some(models)),
-        }
-    }
+fn whats() -> PossibleValuesParser {
+    let cases = CASES.iter().map(|case| PossibleValue::new(case.name).help(case.about));
+    PossibleValuesParser::new(cases.chain([PossibleValue::new(ALL).help("everything")]))
 }
 
 pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
-    let (name, common, models) = command.parts();
-    let cases: Vec<&Case> = CASES.iter().filter(|case| name == "all" || case.name == name).collect();
-    let choice = Choice {
-        seed: options.seed,
-        quick: common.quick,
-        models: models.map(|m| m.models.clone()).unwrap_or_default(),
-        batches: models.map(|m| m.batches.clone()).unwrap_or_default(),
-    };
+    let Command { what, models, batches, quick, html } = command;
+    let cases: Vec<&Case> = CASES.iter().filter(|case| what == ALL || case.name == what).collect();
+    let asks_for_models = !models.is_empty() || !batches.is_empty();
+    if asks_for_models && cases.iter().all(|case| !case.takes_models) {
+        let message = format!("`bench {what}` takes no models and no batch sizes; `bench model` and `bench {ALL}` do");
+        super::Cli::command().error(ErrorKind::ArgumentConflict, message).exit();
+    }
+    let choice = Choice { seed: options.seed, quick: *quick, models: models.clone(), batches: batches.clone() };
     let device = super::device::open(options)?;
     let bars = Bars::new(options);
     let findings = bench::run(&device, &cases, &choice, &Work::new(&bars, Cancel::new()))?;
-    let mut report = super::device::report(&format!("bench {name}"), &device, options);
+    let mut report = super::device::report(&format!("bench {what}"), &device, options);
     report.findings(&findings);
-    if let Some(file) = &common.html {
+    if let Some(file) = html {
         files::write_atomic(file, report.to_html().as_bytes())?;
     }
     output::report(&report, options)?;

@@ -78,9 +78,9 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let mut report = super::device::report("eval", &device, options);
     report.field("model", "model", command.model.path.display().to_string(), "");
     report.field("dataset", "data set", command.dataset.name(), "");
-    report.field("scale", "scale", preparation.scale, "");
-    report.field("mean", "mean", preparation.mean, "");
-    report.field("std", "std", preparation.std, "");
+    report.field("scale", "scale", as_written(preparation.scale), "");
+    report.field("mean", "mean", preparation.mean.into_iter().map(as_written).collect::<Vec<_>>(), "");
+    report.field("std", "std", preparation.std.into_iter().map(as_written).collect::<Vec<_>>(), "");
     report.field("order", "order", if preparation.reversed { "bgr" } else { "rgb" }, "");
     report.field("batch", "batch", compiled.inputs().first().and_then(|p| p.ty.shape.first().copied()), "");
     report.field("mode", "mode", mode.name(), "");
@@ -91,4 +91,9 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     report.field("images_per_s", "speed", found.images_per_s, "images/s");
     output::report(&report, options)?;
     Ok(Outcome::Passed)
+}
+
+/// The number people write for it: 0.485, not the 0.48500001430511475 that is nearest in `f64`.
+fn as_written(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::from(value))
 }

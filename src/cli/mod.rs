@@ -46,7 +46,6 @@ enum Command {
     /// Show what the compiler makes of an ONNX model, and why
     Explain(explain::Command),
     /// Measure the adapter, kernels and models
-    #[command(subcommand)]
     Bench(bench::Command),
     /// List, print and check kernels, without an adapter
     #[command(subcommand)]

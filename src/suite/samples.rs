@@ -31,6 +31,7 @@ pub struct Sample {
 pub fn samples(key: Key, batch: usize) -> Result<Vec<Sample>> {
     Ok(vec![
         Sample { name: "MLP with softmax", graph: mlp(key.stream(0), batch)? },
+        Sample { name: "small CNN", graph: cnn(key.stream(1), batch)? },
         Sample { name: "attention block", graph: attention_block(key.stream(2), batch)? },
     ])
 }

@@ -82,16 +82,18 @@ pub struct Case {
     pub name: &'static str,
     /// What it measures.
     pub about: &'static str,
+    /// Whether it measures models that are given.
+    pub takes_models: bool,
     /// Measures it.
     pub run: fn(&Bench<'_>) -> Result<Vec<Row>>,
 }
 
 /// Every benchmark there is.
 pub const CASES: &[Case] = &[
-    Case { name: "device", about: "the adapter itself", run: device::run },
-    Case { name: "gemm", about: "matrix products against a hand-written kernel", run: gemm::run },
-    Case { name: "ops", about: "operations bound by memory", run: ops::run },
-    Case { name: "model", about: "whole models, compiled and eager", run: model::run },
+    Case { name: "device", about: "the adapter itself: multiply-adds, bandwidths, launches", takes_models: false, run: device::run },
+    Case { name: "gemm", about: "matrix products, in turns with a hand-written kernel", takes_models: false, run: gemm::run },
+    Case { name: "ops", about: "operations bound by memory, against its bandwidth", takes_models: false, run: ops::run },
+    Case { name: "model", about: "whole models, compiled and eager in turns", takes_models: true, run: model::run },
 ];
 
 /// What benchmarks found.

@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Makes tests/golden/squeezenet.json: what onnxruntime computes for SqueezeNet on one input that is easy to make again.
+
+Usage: squeezenet-golden.py MODEL.onnx >tests/golden/squeezenet.json (needs onnxruntime and numpy from PyPI).
+
+The input is x[i] = 17 * sin(0.001 * i) + i mod 101 - 50 over the flat index i, computed in float64 and rounded. Of the thousand results
+every fortieth and the sum of the squares of all are kept.
+"""
+
+import json
+import sys
+
+import numpy
+import onnxruntime
+
+SHAPE = (1, 3, 227, 227)
+
+
+def main():
+    session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+    index = numpy.arange(numpy.prod(SHAPE), dtype=numpy.float64)
+    values = 17 * numpy.sin(0.001 * index) + index % 101 - 50
+    (output,) = session.run(None, {session.get_inputs()[0].name: values.astype(numpy.float32).reshape(SHAPE)})
+    output = output.astype(numpy.float64).ravel()
+    kept = {
+        "runtime": f"onnxruntime {onnxruntime.__version__}",
+        "count": output.size,
+        "best": int(output.argmax()),
+        "sum_of_squares": float((output**2).sum()),
+        "every_40th": [float(v) for v in output[::40]],
+    }
+    json.dump(kept, sys.stdout, indent=1)
+    print()
+
+
+if __name__ == "__main__":
+    main()
