@@ -16,7 +16,7 @@ const LONG_MS: f64 = 4000.0;
 /// The same for quick measurements.
 const QUICK_MS: f64 = 500.0;
 /// Fewest and most rounds.
-const ROUNDS: [usize; 2] = [5, 25];
+const ROUNDS: [usize; 2] = [3, 25];
 
 /// Samples of several subjects, in milliseconds a run: `samples[subject][round]`.
 pub(super) struct Samples(Vec<Vec<f64>>);
