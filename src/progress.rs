@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Hears how far long work is.
 pub trait Progress: Send + Sync {
-    /// A part begins that has `total` steps.
+    /// A part begins that has `total` steps, 0 where they cannot be counted.
     fn begin(&self, what: &str, total: u64);
     /// `steps` more steps of the part are done.
     fn advance(&self, steps: u64);

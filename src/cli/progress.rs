@@ -25,13 +25,20 @@ impl Bars {
 impl Progress for Bars {
     fn begin(&self, what: &str, total: u64) {
         let target = if self.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} {eta}").unwrap_or_else(|_| ProgressStyle::default_bar());
+        // A part whose steps nobody can count has no bar.
+        let template = if total == 0 { "{msg} {spinner} {elapsed}" } else { "{msg} [{bar:30}] {pos}/{len} {eta}" };
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::with_draw_target(Some(total), target).with_style(style).with_message(what.to_string());
         self.with(|current| *current = Some(bar));
     }
 
     fn advance(&self, steps: u64) {
-        self.with(|current| current.iter().for_each(|bar| bar.inc(steps)));
+        self.with(|current| {
+            current.iter().for_each(|bar| {
+                bar.inc(steps);
+                bar.tick();
+            });
+        });
     }
 
     fn end(&self) {

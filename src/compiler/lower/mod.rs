@@ -1,6 +1,6 @@
 //! Fusion groups to loop IR: one group becomes one kernel.
 //!
-//! The value of a node is a function of the coordinates of its elements. [`Lowering::value`] inlines a group's members into that
+//! The value of a node is a function of the coordinates of its elements. `Lowering::value` inlines a group's members into that
 //! function: views change coordinates, elementwise operations combine values, and what the group does not hold is loaded. A
 //! coordinate list is given for each of one or four lanes.
 
