@@ -12,13 +12,29 @@ const PART: usize = 4096;
 /// A reduction with fewer rows than this leaves most of an adapter idle.
 const FEW_ROWS: usize = 256;
 
-/// Cuts reductions of few long rows, and takes reductions of packed elements through 32 bits.
+/// Cuts reductions of few long rows, takes reductions of packed elements through 32 bits, and cuts concatenations of more values than a
+/// kernel may bind.
 pub fn stage(graph: &Graph, target: &Target) -> Result<Graph> {
     let staged = rewrite(graph, |builder, _, node, inputs| match &node.op {
         Op::Prim(Prim::Reduce { op, axes }) => reduce(builder, *op, axes, inputs[0], target),
+        Op::Prim(Prim::Concat { axis }) => concat(builder, *axis, inputs, target),
         _ => builder.add(node.op.clone(), inputs),
     })?;
     super::eliminate_dead_code(&staged)
+}
+
+/// A concatenation whose kernel binds the operands and the result; of more operands, neighbours are concatenated first.
+fn concat(builder: &mut GraphBuilder, axis: usize, inputs: &[NodeId], target: &Target) -> Result<NodeId> {
+    let most = (target.max_storage_buffers as usize).saturating_sub(1).max(2);
+    if inputs.len() <= most {
+        return builder.add(Prim::Concat { axis }, inputs);
+    }
+    let parts = inputs.chunks(most).map(|part| match part {
+        [one] => Ok(*one),
+        part => builder.add(Prim::Concat { axis }, part),
+    });
+    let parts = parts.collect::<Result<Vec<_>>>()?;
+    concat(builder, axis, &parts, target)
 }
 
 fn reduce(builder: &mut GraphBuilder, op: ReduceOp, axes: &[usize], x: NodeId, target: &Target) -> Result<NodeId> {

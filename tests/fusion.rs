@@ -1,0 +1,198 @@
+//! What the compiler fuses, and what it says where it does not. Needs no adapter.
+
+mod graph_common;
+
+use graph_common::*;
+use kernels_gen::{AdapterClass, Target};
+use sublane::DType;
+use sublane::capture::capture;
+use sublane::compiler::{CompileOptions, Compiled, Mode, compile};
+use sublane::graph::Graph;
+use sublane::ops::prelude::*;
+
+fn compiled(graph: &Graph, target: &Target) -> Compiled {
+    compile(graph, target, &CompileOptions::default()).expect("compiles")
+}
+
+fn eager(graph: &Graph, target: &Target) -> Compiled {
+    compile(graph, target, &CompileOptions { mode: Mode::Eager, ..CompileOptions::default() }).expect("compiles")
+}
+
+/// The graph compiled for each preset must be `count` kernels.
+fn kernels(graph: &Graph, count: usize) {
+    for target in Target::presets() {
+        let compiled = compiled(graph, &target);
+        let names: Vec<&str> = compiled.kernels().iter().map(|k| k.name.as_str()).collect();
+        assert_eq!(names.len(), count, "{names:?} for target {}:\n{}", target.name, compiled.fusion());
+    }
+}
+
+#[test]
+fn rows_that_are_normalised_are_one_kernel() {
+    for shape in [&[4, 257][..], &[4096, 1024], &[1, 8], &[2, 3, 40]] {
+        kernels(&softmax(shape), 1);
+        kernels(&layer_norm(shape), 1);
+        kernels(&rms_norm(shape), 1);
+        kernels(&of_x(shape, |x| x.log_softmax(-1)), 1);
+    }
+}
+
+#[test]
+fn a_softmax_along_the_first_axis_is_one_kernel() {
+    kernels(&of_x(&[40, 64], |x| x.softmax(0)), 1);
+    kernels(&of_x(&[8, 33, 7], |x| x.softmax(1)), 1);
+}
+
+#[test]
+fn a_chain_of_pointwise_operations_is_one_kernel() {
+    kernels(&chain(&[1 << 22]), 1);
+    kernels(&chain(&[3, 5, 7]), 1);
+    kernels(&of_x(&[64, 64], |x| x.gelu()?.transpose(&[1, 0])?.add(x)?.sigmoid()?.reshape(&[-1])), 1);
+    kernels(&quantise(&[1000]), 1);
+}
+
+#[test]
+fn broadcasting_and_views_cost_no_kernel() {
+    let graph = capture(|t| {
+        let (x, row) = (t.input("x", [6, 1, 8], DType::F32)?, t.input("row", [5, 8], DType::F32)?);
+        let sum = x.add(&row)?;
+        sum.transpose(&[2, 0, 1])?.slice(&[1, 0, 2], &[7, 6, 5])?.pad(&[0, 1, 0], &[2, 0, 1], 3.0)
+    });
+    kernels(&graph.expect("records"), 1);
+}
+
+#[test]
+fn a_reduction_takes_what_stands_before_and_after_it() {
+    kernels(&of_x(&[300, 40], |x| x.mul(x)?.sum(&[1], false)?.add_scalar(1.0)?.sqrt()), 1);
+    kernels(&of_x(&[300, 40], |x| x.exp()?.max(&[0], true)), 1);
+    // Two reductions of the same rows.
+    kernels(&of_x(&[300, 40], |x| x.max(&[1], false)?.sub(&x.min(&[1], false)?)), 1);
+}
+
+#[test]
+fn a_product_takes_bias_activation_and_residual() {
+    kernels(&linear_relu(64, 32, 48), 1);
+    let graph = capture(|t| {
+        let (x, w, r) = (t.input("x", [20, 30], DType::F32)?, t.input("w", [30, 40], DType::F32)?, t.input("r", [20, 40], DType::F32)?);
+        x.matmul(&w)?.add(&r)?.gelu()
+    });
+    kernels(&graph.expect("records"), 1);
+    // A transposed operand is read where it lies.
+    kernels(&of_x(&[24, 36], |x| x.matmul(&x.transpose(&[1, 0])?)), 1);
+}
+
+#[test]
+fn a_convolution_takes_normalisation_activation_and_residual() {
+    kernels(&conv_norm_relu(2, 3, 16, 8), 1);
+    kernels(&residual_block(8, 16), 2);
+    // Padding written by hand is the convolution's own.
+    kernels(
+        &of_x(&[1, 4, 9, 9], |x| {
+            x.pad(&[0, 0, 1, 1], &[0, 0, 1, 1], 0.0)?.conv(&x.constant(weights(&[4, 4, 3, 3], 1))?, None, sublane::ops::conv::Conv::new(2))
+        }),
+        1,
+    );
+}
+
+#[test]
+fn a_folded_normalisation_leaves_no_multiplication() {
+    let compiled = compiled(&conv_norm_relu(1, 4, 8, 8), &Target::software());
+    let members = &compiled.groups()[0].members;
+    assert!(members.iter().all(|m| !m.ends_with(":Mul") && !m.ends_with(":Sqrt") && !m.ends_with(":Div")), "{members:?}");
+}
+
+#[test]
+fn long_reductions_are_cut_in_two() {
+    kernels(&of_x(&[1 << 22], |x| x.sum(&[0], false)), 2);
+    kernels(&of_x(&[3, 1 << 20], |x| x.exp()?.max(&[1], true)), 2);
+    kernels(&of_x(&[3, 1000], |x| x.sum(&[1], false)), 1);
+}
+
+#[test]
+fn eager_mode_is_one_kernel_an_operation() {
+    for target in Target::presets() {
+        for (graph, count) in [
+            (chain(&[1000]), 6),
+            (softmax(&[10, 20]), 1),
+            (layer_norm(&[10, 20]), 1),
+            (linear_relu(8, 12, 16), 3),
+            (of_x(&[6, 8], |x| x.exp()?.transpose(&[1, 0])?.log()), 2),
+        ] {
+            let compiled = eager(&graph, &target);
+            assert_eq!(compiled.kernels().len(), count, "for target {}:\n{graph}\n{}", target.name, compiled.fusion());
+        }
+    }
+}
+
+/// Every stored value that is no result and has users of its own must have been refused, with a reason.
+#[test]
+fn every_fusion_that_is_not_made_has_its_reason() {
+    let shared = of_x(&[128, 64], |x| {
+        let e = x.exp()?;
+        e.sum(&[1], true)?.add(&e.sum(&[0], true)?)
+    });
+    let two_products = of_x(&[32, 32], |x| x.matmul(x)?.matmul(x));
+    let reduced_product = of_x(&[32, 32], |x| x.matmul(x)?.sum(&[1], false));
+    let many = capture(|t| {
+        let mut sum = t.input("x0", [100], DType::F32)?;
+        for i in 1..12 {
+            sum = sum.add(&t.input(format!("x{i}"), [100], DType::F32)?)?;
+        }
+        Ok(sum)
+    });
+    let many = many.expect("records");
+    for graph in [&shared, &two_products, &reduced_product, &many, &residual_block(8, 8), &attention(2, 16, 8)] {
+        for target in Target::presets() {
+            for compiled in [compiled(graph, &target), eager(graph, &target)] {
+                let outputs = compiled.outputs().len();
+                let stored = compiled.groups().len();
+                assert_eq!(compiled.refusals().len(), stored - outputs, "{}", compiled.fusion());
+                for refusal in compiled.refusals() {
+                    assert!(refusal.reason.len() > 10, "{refusal:?}");
+                    assert!(compiled.groups().iter().any(|g| refusal.node.starts_with(&format!("{}:", g.root))), "{refusal:?}");
+                }
+            }
+        }
+    }
+    let reasons = |graph: &Graph, part: &str| {
+        let target = Target::webgpu();
+        let compiled = compiled(graph, &target);
+        assert!(compiled.refusals().iter().any(|r| r.reason.contains(part)), "no refusal says `{part}`:\n{}", compiled.fusion());
+    };
+    reasons(&two_products, "one matrix product");
+    reasons(&reduced_product, "needs the whole result");
+    reasons(&many, "buffers, the target has 7");
+}
+
+#[test]
+fn no_kernel_binds_more_buffers_than_the_target_has() {
+    let graph = capture(|t| {
+        let mut values = Vec::new();
+        for i in 0..20 {
+            values.push(t.input(format!("x{i}"), [8, 3], DType::F32)?);
+        }
+        let mut sum = values[0].clone();
+        for x in &values[1..] {
+            sum = sum.add(x)?;
+        }
+        let parts: Vec<_> = values.iter().collect();
+        Ok((sum, sublane::capture::Traced::concat(&parts, 1)?))
+    });
+    let graph = graph.expect("records");
+    for limit in [4, 7, 16] {
+        let target = Target { max_storage_buffers: limit, ..Target::webgpu() };
+        for compiled in [compiled(&graph, &target), eager(&graph, &target)] {
+            for kernel in &compiled.plan().kernels {
+                assert!(kernel.num_storage() <= limit as usize, "`{}` binds {} buffers", kernel.name, kernel.num_storage());
+            }
+        }
+    }
+}
+
+#[test]
+fn kernels_differ_by_adapter_class_where_that_pays() {
+    let graph = linear_relu(256, 256, 256);
+    let name = |target: Target| compiled(&graph, &target).kernels()[0].name.clone();
+    let class = |class| Target { class, ..Target::webgpu() };
+    assert_ne!(name(class(AdapterClass::Software)), name(class(AdapterClass::Discrete)));
+}
