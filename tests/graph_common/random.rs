@@ -287,7 +287,7 @@ impl Growth<'_> {
         let condition = match known {
             Some(v) if sublane::ops::broadcast_shapes(&[v.shape(), x.v.shape(), y.v.shape()]).is_ok_and(|s| elems(&s) <= MAX_ELEMS) => v,
             _ => {
-                let tensor = self.numbers(DType::Bool, &x.v.shape().to_vec());
+                let tensor = self.numbers(DType::Bool, x.v.shape());
                 self.tracer.constant(tensor)?
             }
         };
@@ -514,7 +514,7 @@ impl Growth<'_> {
             let strides = [1 + self.below(2), 1 + self.below(2)];
             return self.keep(image.max_pool(&kernel, &strides)?, x.bits, x.bound);
         }
-        let groups = if planar[1] % 2 == 0 && self.flip() { 2 } else { 1 };
+        let groups = if planar[1].is_multiple_of(2) && self.flip() { 2 } else { 1 };
         let outputs = groups * (1 + self.below(5));
         let pads = [self.below(2), self.below(2)];
         if planar[0] * outputs * (planar[2] + 2) * (planar[3] + 2) > MAX_ELEMS {

@@ -63,11 +63,8 @@ const fn conv_row(tile_y: u32, tile_oc: u32, tile_c: u32, lanes: u32, sharing: S
 }
 
 /// Convolutions on drivers on the processor with subgroups, largest tiles first.
-const CONV_SOFTWARE_SHARED: &[ConvConfig] = &[
-    conv_row(2, 16, 1, 8, Sharing::Subgroup),
-    conv_row(1, 16, 1, 8, Sharing::Subgroup),
-    conv_row(1, 4, 1, 8, Sharing::Subgroup),
-];
+const CONV_SOFTWARE_SHARED: &[ConvConfig] =
+    &[conv_row(2, 16, 1, 8, Sharing::Subgroup), conv_row(1, 16, 1, 8, Sharing::Subgroup), conv_row(1, 4, 1, 8, Sharing::Subgroup)];
 
 /// Convolutions on drivers on the processor without subgroups.
 const CONV_SOFTWARE: &[ConvConfig] = &[
