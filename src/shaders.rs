@@ -174,7 +174,8 @@ mod tests {
 
     #[test]
     fn a_fault_names_the_file_and_line_it_stands_in() {
-        let broken = Shader { text: "#import threefry\nfn threefry_fill() {}\nfn broken( {", ..SHADERS[1] };
+        let whole = SHADERS.iter().find(|s| s.stem == "threefry_fill").expect("in the table");
+        let broken = Shader { text: "#import threefry\nfn threefry_fill() {}\nfn broken( {", ..*whole };
         let error = broken.source(&[], &Target::webgpu()).expect_err("no WGSL");
         assert_eq!(error.kind(), crate::ErrorKind::Shader);
         assert!(error.to_string().contains("threefry_fill.wgsl:3:12"), "{error}");

@@ -1,7 +1,7 @@
 //! The memory plan: kernels become dispatches, values become slots.
 //!
 //! A value lives from the dispatch that writes it to the last one that reads it; a slot whose value is dead is taken again by the next
-//! value that fits. In one dispatch a slot has one use.
+//! value that fits, and an elementwise kernel writes over an operand that dies with it. In one dispatch a slot has one use.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -71,23 +71,33 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[LoweredKernel]
         }
         let ty = graph.ty(group.root);
         check_binding(ty, target)?;
-        let slot = match output_slots.get(&group.root) {
-            Some(slot) => *slot,
-            None => take(&mut plan, &mut free, ty.num_bytes()),
+        let dies = |plan: &ExecutionPlan, id: &NodeId| {
+            let temp = matches!(plan.slots[place[id].0 as usize].role, SlotRole::Temp);
+            temp && last_use.get(id) == Some(&at)
         };
-        place.insert(group.root, slot);
-        slots.push(slot);
+        let output = output_slots.get(&group.root).copied();
+        // A result that no caller keeps takes the place of an input that nobody needs any more, if the kernel allows it.
+        let over = kernel.in_place.iter().find(|(id, _)| output.is_none() && dies(&plan, id));
+        let (source, slot) = match over {
+            Some((id, source)) => {
+                let slot = place[id];
+                slots.retain(|s| *s != slot);
+                (source, slot)
+            }
+            None => (&kernel.source, output.unwrap_or_else(|| take(&mut plan, &mut free, ty.num_bytes()))),
+        };
         for id in &kernel.inputs {
-            let slot = place[id];
-            let temp = matches!(plan.slots[slot.0 as usize].role, SlotRole::Temp);
-            if temp && last_use.get(id) == Some(&at) && !free.contains(&slot) {
-                free.push(slot);
+            if dies(&plan, id) && place[id] != slot {
+                free.push(place[id]);
             }
         }
-        let source = sources.entry(kernel.source.name.clone()).or_insert_with(|| Arc::new(kernel.source.clone()));
-        plan.dispatch(source, &slots, &[], kernel.workgroups);
+        place.insert(group.root, slot);
+        slots.push(slot);
+        let source = sources.entry(source.name.clone()).or_insert_with(|| Arc::new(source.clone()));
+        let source = source.clone();
+        plan.dispatch(&source, &slots, &[], kernel.workgroups);
         infos.push(KernelInfo {
-            name: kernel.source.name.clone(),
+            name: source.name.clone(),
             origins: lower::origins(graph, group),
             ty: ty.clone(),
             flops: kernel.source.flops.eval(&[]),
@@ -118,5 +128,32 @@ fn take(plan: &mut ExecutionPlan, free: &mut Vec<SlotId>, bytes: u64) -> SlotId 
     match fits.min_by_key(|(_, s)| plan.slots[s.0 as usize].bytes).map(|(i, _)| i) {
         Some(i) => free.swap_remove(i),
         None => plan.slot(format!("temp_{}", plan.slots.len()), bytes, SlotRole::Temp),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::compiler::{CompileOptions, Mode, compile};
+    use crate::graph::{BinaryOp, GraphBuilder, TensorType, UnaryOp};
+    use crate::plan::SlotRole;
+    use kernels_gen::{DType, Target};
+
+    fn temps(reused: bool) -> usize {
+        let mut b = GraphBuilder::new();
+        let x = b.input("x", TensorType::new(DType::F32, [5, 7])).expect("an input");
+        let first = b.unary(UnaryOp::Neg, x).expect("neg");
+        let second = b.unary(UnaryOp::Abs, first).expect("abs");
+        let third = if reused { b.binary(BinaryOp::Add, second, first) } else { b.unary(UnaryOp::Exp, second) };
+        b.output("y", third.expect("third")).expect("an output");
+        let options = CompileOptions { mode: Mode::Eager, ..CompileOptions::default() };
+        let compiled = compile(&b.finish(), &Target::webgpu(), &options).expect("compiles");
+        compiled.plan().verify().expect("a sound plan");
+        compiled.plan().slots.iter().filter(|s| s.role == SlotRole::Temp).count()
+    }
+
+    #[test]
+    fn an_operand_that_dies_is_written_over_and_one_that_lives_is_not() {
+        assert_eq!(temps(false), 1);
+        assert_eq!(temps(true), 2);
     }
 }

@@ -4,6 +4,7 @@
 //! vec4 ones follows from their indices, see [`Lanes`].
 
 mod builder;
+mod in_place;
 mod print;
 mod verify;
 

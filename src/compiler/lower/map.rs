@@ -31,12 +31,19 @@ pub(super) fn lower(graph: &Graph, group: &Group, target: &Target, numerics: Num
         origins: origins(graph, group),
         grid: Grid::Invocations { var },
         workgroup_size: WORKGROUP,
-        code: lowering.builder.finish().on(target),
+        code: std::mem::take(&mut lowering.builder).finish().on(target),
         body,
         flops: flops(graph, group),
         bytes: bytes(graph, group, &inputs),
     };
+    let mut in_place = Vec::new();
+    for (id, buffer) in &lowering.buffers {
+        if let Some(variant) = kernel.in_place(*buffer) {
+            in_place.push((*id, emit::kernel(&variant, numerics)?));
+        }
+    }
     Ok(LoweredKernel {
+        in_place,
         source: emit::kernel(&kernel, numerics)?,
         loops: kernel.to_string(),
         inputs,

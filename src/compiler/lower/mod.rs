@@ -34,6 +34,8 @@ pub struct LoweredKernel {
     pub inputs: Vec<NodeId>,
     /// Workgroups in x, y, z.
     pub workgroups: [u32; 3],
+    /// The kernel that writes over an input, for each input that allows it: the input is not bound apart from the result then.
+    pub in_place: Vec<(NodeId, KernelSource)>,
 }
 
 /// Lowers one group. An error says why the group cannot be one kernel.

@@ -169,6 +169,7 @@ pub(super) fn lower(graph: &Graph, group: &Group, target: &Target, numerics: Num
         bytes: bytes(graph, group, &inputs),
     };
     Ok(LoweredKernel {
+        in_place: Vec::new(),
         source: emit::kernel(&kernel, numerics)?,
         loops: kernel.to_string(),
         inputs,

@@ -165,6 +165,6 @@ impl Holes<'_> {
             bytes: bytes(graph, group, &inputs),
             max_iterations: skeleton.max_iterations,
         });
-        Ok(LoweredKernel { source, loops: choice, inputs, workgroups: skeleton.workgroups })
+        Ok(LoweredKernel { in_place: Vec::new(), source, loops: choice, inputs, workgroups: skeleton.workgroups })
     }
 }
