@@ -351,13 +351,14 @@ pub fn flatten(coords: &[Index], shape: &[usize]) -> Index {
 pub fn unflatten(flat: &Index, shape: &[usize]) -> Vec<Index> {
     let mut coords = vec![Index::from(0); shape.len()];
     let mut stride = 1i64;
+    // The outermost quotient needs no remainder: the position lies in the tensor. Lanes past its end, in the last vec4 of an odd size,
+    // get coordinates past it too, and the values they compute are never read.
+    let outermost = shape.iter().position(|&size| size > 1);
     for (i, &size) in shape.iter().enumerate().rev() {
         let size = size as i64;
         if size > 1 {
             let quotient = flat.div(stride);
-            // The outermost quotient is in range already, by the range of `flat`.
-            let (lo, hi) = quotient.range();
-            coords[i] = if lo >= 0 && hi < size { quotient } else { quotient.modulo(size) };
+            coords[i] = if outermost == Some(i) { quotient } else { quotient.modulo(size) };
         }
         stride = stride.saturating_mul(size.max(1));
     }
