@@ -3,6 +3,9 @@
 //! What a probe computes is stored under a condition that never holds and that no compiler can decide, so that the work cannot be
 //! left out and no store is measured with it.
 
+use std::collections::BTreeSet;
+
+use crate::emit::{Helper, helpers};
 use std::fmt::Write;
 
 use crate::source::{Binding, BindingKind, Formula, KernelSource, WgslFeatures};
@@ -189,27 +192,31 @@ impl Traffic {
 }
 
 /// The kernel that moves bytes in that way. Bindings: what is read, then what is written ([`Traffic::Read`]: a sink of at least 16 bytes
-/// that is not written). Parameters: `vec4`s of each buffer.
-pub fn bandwidth(traffic: Traffic) -> KernelSource {
+/// that is not written). Parameters: `vec4`s of each buffer. With `wide` it reads 64-bit words, as generated kernels do on targets with
+/// [`Target::wide_loads`](crate::Target::wide_loads).
+pub fn bandwidth(traffic: Traffic, wide: bool) -> KernelSource {
+    let load = |buffer: &str, at: &str| if wide { format!("unpack_4({buffer}[{at}])") } else { format!("{buffer}[{at}]") };
     let (inputs, output, body): (&[&str], &str, String) = match traffic {
         Traffic::Read => {
             // Neighbours read neighbours: the invocations of a workgroup step through one contiguous piece.
             let mut body = format!("    let first = group * {}u + lane;\n    var sum = vec4<f32>();\n", WORKGROUP_INVOCATIONS * READ_VECS);
             for k in 0..READ_VECS {
-                let _ = writeln!(body, "    sum += a[min(first + {}u, params.vecs - 1u)];", k * WORKGROUP_INVOCATIONS);
+                let at = format!("min(first + {}u, params.vecs - 1u)", k * WORKGROUP_INVOCATIONS);
+                let _ = writeln!(body, "    sum += {};", load("a", &at));
             }
             body.push_str("    if (sum.x + sum.y + sum.z + sum.w == -1.0) {\n        sink[0] = sum;\n    }\n");
             (&["a"], "sink", body)
         }
         Traffic::Write => (&[], "y", guarded("y[i] = vec4<f32>(f32(i));")),
-        Traffic::Copy => (&["a"], "y", guarded("y[i] = a[i];")),
-        Traffic::TwoReadsOneWrite => (&["a", "b"], "y", guarded("y[i] = a[i] + b[i];")),
+        Traffic::Copy => (&["a"], "y", guarded(&format!("y[i] = {};", load("a", "i")))),
+        Traffic::TwoReadsOneWrite => (&["a", "b"], "y", guarded(&format!("y[i] = {} + {};", load("a", "i"), load("b", "i")))),
     };
-    let name = format!("probe_{}", traffic.name());
-    let mut declarations = String::new();
+    let name = format!("probe_{}{}", traffic.name(), if wide { "_wide" } else { "" });
+    let mut declarations = if wide && !inputs.is_empty() { helpers::text(&BTreeSet::from([Helper::Unpack])) } else { String::new() };
+    let element = if wide { "vec2<u64>" } else { "vec4<f32>" };
     let mut bindings = Vec::new();
     for (i, input) in inputs.iter().enumerate() {
-        let _ = writeln!(declarations, "@group(0) @binding({i}) var<storage, read> {input}: array<vec4<f32>>;");
+        let _ = writeln!(declarations, "@group(0) @binding({i}) var<storage, read> {input}: array<{element}>;");
         bindings.push(Binding::new(*input, BindingKind::Read));
     }
     let n = inputs.len();
@@ -238,7 +245,7 @@ fn {name}(
         workgroup_size: [WORKGROUP_INVOCATIONS, 1, 1],
         overrides: Vec::new(),
         workgroup_bytes: 0,
-        features: WgslFeatures::default(),
+        features: WgslFeatures { int64: wide && !inputs.is_empty(), ..WgslFeatures::default() },
         flops: 0.into(),
         bytes: Formula::Param(0) * (VEC_BYTES * traffic.num_moved()).into(),
         max_iterations: 0.into(),
@@ -278,7 +285,7 @@ fn probe_tiny() {
 pub fn all() -> Vec<KernelSource> {
     let mut all = vec![loop_bound(), tiny()];
     all.extend(FmaVariant::all().into_iter().map(FmaVariant::kernel));
-    all.extend(Traffic::ALL.map(bandwidth));
+    all.extend(Traffic::ALL.map(|traffic| bandwidth(traffic, false)));
     all
 }
 
@@ -299,7 +306,15 @@ mod tests {
         let kernel = variant.kernel();
         assert_eq!(kernel.wgsl.matches("fma(").count(), 96);
         assert_eq!(kernel.flops.eval(&[10, 3, 0, 0]), 10 * 3 * 64 * 96 * 4 * 2);
-        assert_eq!(bandwidth(Traffic::TwoReadsOneWrite).bytes.eval(&[5]), 5 * 16 * 3);
+        assert_eq!(bandwidth(Traffic::TwoReadsOneWrite, false).bytes.eval(&[5]), 5 * 16 * 3);
+    }
+
+    #[test]
+    fn wide_reads_are_valid_where_there_are_64_bit_integers() {
+        let target = crate::Target { int64: true, ..crate::Target::software() };
+        for traffic in Traffic::ALL {
+            crate::validate::check(&bandwidth(traffic, true), &target).expect("valid");
+        }
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Probes {
         let part = work.part("bandwidth", (Traffic::ALL.len() * BANDWIDTH_BYTES.len()) as u64);
         let mut gbps = [[0.0; 2]; 4];
         for (traffic, rates) in Traffic::ALL.into_iter().zip(&mut gbps) {
-            let kernel = Arc::new(probes::bandwidth(traffic));
+            let kernel = Arc::new(probes::bandwidth(traffic, device.target().wide_loads()));
             for (bytes, rate) in BANDWIDTH_BYTES.into_iter().zip(rates) {
                 *rate = bandwidth_gbps(device, traffic, &kernel, bytes)?;
                 part.advance(1)?;
