@@ -25,3 +25,8 @@ pub use kernels_gen::{self, DType};
 pub use session::Session;
 pub use tensor::HostTensor;
 pub use wgpu;
+
+/// Compiles and runs the program of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
