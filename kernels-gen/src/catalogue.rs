@@ -1,12 +1,21 @@
 //! Samples of everything this crate generates: what `kernels list` shows and what the tests put through every backend's writer.
 
+mod fused;
+mod heroes;
+
 use crate::{KernelSource, Result, Target, probes};
 
 /// A family of generated kernels: its name and the samples it has for a target.
 pub type Family = (&'static str, fn(&Target) -> Result<Vec<KernelSource>>);
 
 /// Every family. What generates kernels adds its line here.
-pub const FAMILIES: &[Family] = &[("probe", |_| Ok(probes::all()))];
+pub const FAMILIES: &[Family] = &[
+    ("probe", |_| Ok(probes::all())),
+    ("pointwise", fused::pointwise),
+    ("reduction", fused::reductions),
+    ("matrix product", heroes::products),
+    ("convolution", heroes::convolutions),
+];
 
 /// All samples for `target`, as (family, kernel).
 pub fn kernels(target: &Target) -> Result<Vec<(&'static str, KernelSource)>> {
@@ -31,6 +40,18 @@ mod tests {
                 validate::validate(&kernel, &target).unwrap_or_else(|e| panic!("{family}: {e}"));
                 assert!(names.insert(kernel.name.clone()), "two kernels are named `{}`", kernel.name);
             }
+        }
+    }
+
+    #[test]
+    fn samples_read_64_bits_at_once_where_that_pays() {
+        let target = Target { int64: true, ..Target::software() };
+        let all = kernels(&target).expect("generated");
+        for (family, kernel) in &all {
+            validate::validate(kernel, &target).unwrap_or_else(|e| panic!("{family}: {e}"));
+        }
+        for wanted in ["pointwise", "reduction"] {
+            assert!(all.iter().any(|(family, kernel)| *family == wanted && kernel.features.int64), "no {wanted} reads 64 bits");
         }
     }
 

@@ -1,0 +1,137 @@
+// Attention
+@group(0) @binding(0) var<storage, read> in0: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
+fn load_a1(b: u32, i: u32, k: u32) -> f32 {
+        let v0 = b;
+        let v1 = i;
+        let v2 = k;
+        let t0 = v2 / 4u;
+        let t1 = v2 % 4u;
+        let t2 = in0[(v0 * 32u + v1 * 2u + t0)][t1];
+        return t2;
+}
+fn load_a(b: u32, i: u32, k: u32) -> vec4<f32> {
+        let v3 = b;
+        let v4 = i;
+        let v5 = k / 4u;
+        let t3 = in0[(v3 * 32u + v4 * 2u + v5)];
+        return t3;
+}
+fn load_b1(b: u32, k: u32, j: u32) -> f32 {
+        let v6 = b;
+        let v7 = k;
+        let v8 = j;
+        let t4 = v7 / 4u;
+        let t5 = v7 % 4u;
+        let t6 = in0[(v6 * 32u + v8 * 2u + t4)][t5];
+        return t6;
+}
+fn load_b(b: u32, k: u32, j: u32) -> vec4<f32> {
+        let v12 = b;
+        let v13 = k / 4u;
+        let v14 = j;
+        let t7 = in0[(v12 * 32u + v13 + v14 * 2u)];
+        return t7;
+}
+fn store1(b: u32, i: u32, j: u32, value: f32) {
+        let v15 = b;
+        let v16 = i;
+        let v17 = j;
+        let t8 = v17 / 4u;
+        let t9 = v17 % 4u;
+        out[(v15 * 64u + v16 * 4u + t8)][t9] = value;
+}
+fn store(b: u32, i: u32, j: u32, value: vec4<f32>) {
+        let v18 = b;
+        let v19 = i;
+        let v20 = j / 4u;
+        out[(v18 * 64u + v19 * 4u + v20)] = value;
+}
+
+@compute @workgroup_size(8, 1, 1)
+fn gemm_f32_73a15b72(
+    @builtin(workgroup_id) wid: vec3<u32>,
+    @builtin(num_workgroups) num_wg: vec3<u32>,
+    @builtin(subgroup_invocation_id) sub_lane: u32,
+    @builtin(local_invocation_id) lane: vec3<u32>,
+) {
+    let tile = wid.x + wid.y * num_wg.x;
+    if tile >= 4u {
+        return;
+    }
+    let tile_n = tile % 1u;
+    let tile_m = tile / 1u % 2u;
+    let b = tile / 2u;
+    let row = tile_m * 8u;
+    let col = tile_n * 32u + sub_lane * 4u;
+    let row0 = row + (sub_lane + 0u) % 8u * 1u;
+    let col0_0 = min(col + 0u + 0u, 15u);
+    let col0_1 = min(col + 0u + 1u, 15u);
+    let col0_2 = min(col + 0u + 2u, 15u);
+    let col0_3 = min(col + 0u + 3u, 15u);
+    var c0_0 = vec4<f32>();
+    var c1_0 = vec4<f32>();
+    var c2_0 = vec4<f32>();
+    var c3_0 = vec4<f32>();
+    var c4_0 = vec4<f32>();
+    var c5_0 = vec4<f32>();
+    var c6_0 = vec4<f32>();
+    var c7_0 = vec4<f32>();
+    for (var k = 0u; k < 8u; k += 4u) {
+        {
+            let k0 = k + 0u;
+            let b0_0 = load_b(b, k0, col0_0);
+            let b0_1 = load_b(b, k0, col0_1);
+            let b0_2 = load_b(b, k0, col0_2);
+            let b0_3 = load_b(b, k0, col0_3);
+            let v0_0 = vec4<f32>(b0_0.x, b0_1.x, b0_2.x, b0_3.x);
+            let v1_0 = vec4<f32>(b0_0.y, b0_1.y, b0_2.y, b0_3.y);
+            let v2_0 = vec4<f32>(b0_0.z, b0_1.z, b0_2.z, b0_3.z);
+            let v3_0 = vec4<f32>(b0_0.w, b0_1.w, b0_2.w, b0_3.w);
+            let a0 = load_a(b, row0, k0);
+            let s0 = subgroupBroadcast(a0, 0u);
+            let s1 = subgroupBroadcast(a0, 1u);
+            let s2 = subgroupBroadcast(a0, 2u);
+            let s3 = subgroupBroadcast(a0, 3u);
+            let s4 = subgroupBroadcast(a0, 4u);
+            let s5 = subgroupBroadcast(a0, 5u);
+            let s6 = subgroupBroadcast(a0, 6u);
+            let s7 = subgroupBroadcast(a0, 7u);
+            c0_0 = fma(vec4<f32>(s0.w), v3_0, fma(vec4<f32>(s0.z), v2_0, fma(vec4<f32>(s0.y), v1_0, fma(vec4<f32>(s0.x), v0_0, c0_0))));
+            c1_0 = fma(vec4<f32>(s1.w), v3_0, fma(vec4<f32>(s1.z), v2_0, fma(vec4<f32>(s1.y), v1_0, fma(vec4<f32>(s1.x), v0_0, c1_0))));
+            c2_0 = fma(vec4<f32>(s2.w), v3_0, fma(vec4<f32>(s2.z), v2_0, fma(vec4<f32>(s2.y), v1_0, fma(vec4<f32>(s2.x), v0_0, c2_0))));
+            c3_0 = fma(vec4<f32>(s3.w), v3_0, fma(vec4<f32>(s3.z), v2_0, fma(vec4<f32>(s3.y), v1_0, fma(vec4<f32>(s3.x), v0_0, c3_0))));
+            c4_0 = fma(vec4<f32>(s4.w), v3_0, fma(vec4<f32>(s4.z), v2_0, fma(vec4<f32>(s4.y), v1_0, fma(vec4<f32>(s4.x), v0_0, c4_0))));
+            c5_0 = fma(vec4<f32>(s5.w), v3_0, fma(vec4<f32>(s5.z), v2_0, fma(vec4<f32>(s5.y), v1_0, fma(vec4<f32>(s5.x), v0_0, c5_0))));
+            c6_0 = fma(vec4<f32>(s6.w), v3_0, fma(vec4<f32>(s6.z), v2_0, fma(vec4<f32>(s6.y), v1_0, fma(vec4<f32>(s6.x), v0_0, c6_0))));
+            c7_0 = fma(vec4<f32>(s7.w), v3_0, fma(vec4<f32>(s7.z), v2_0, fma(vec4<f32>(s7.y), v1_0, fma(vec4<f32>(s7.x), v0_0, c7_0))));
+        }
+    }
+    {
+        let j = col + 0u;
+        if j < 16u {
+            store(b, row + 0u, j, c0_0);
+        }
+        if j < 16u {
+            store(b, row + 1u, j, c1_0);
+        }
+        if j < 16u {
+            store(b, row + 2u, j, c2_0);
+        }
+        if j < 16u {
+            store(b, row + 3u, j, c3_0);
+        }
+        if j < 16u {
+            store(b, row + 4u, j, c4_0);
+        }
+        if j < 16u {
+            store(b, row + 5u, j, c5_0);
+        }
+        if j < 16u {
+            store(b, row + 6u, j, c6_0);
+        }
+        if j < 16u {
+            store(b, row + 7u, j, c7_0);
+        }
+    }
+}

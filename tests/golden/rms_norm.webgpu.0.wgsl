@@ -1,0 +1,39 @@
+// RMSNormalization
+@group(0) @binding(0) var<storage, read> in0: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> in1: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>;
+var<workgroup> scratch_f32: array<f32, 256>;
+
+@compute @workgroup_size(256)
+fn reduce_sum_div_add_sqrt_f32_d1848d42(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+    let v0 = wid.x + wid.y * nwg.x;
+    if v0 >= 3u { return; }
+    let v1 = lid;
+    var x0 = vec4<f32>(0.0f);
+    for (var v2 = 0u; v2 < 1u; v2++) {
+        let t0 = (v1 < 250u);
+        if t0 {
+            let t1 = v1 % 250u;
+            let t2 = in0[(v0 * 250u + t1)];
+            x0 = (x0 + (t2 * t2));
+        }
+    }
+    var x1 = ((x0.x + x0.y) + (x0.z + x0.w));
+    scratch_f32[lid] = x1;
+    workgroupBarrier();
+    for (var step = 128u; step > 0u; step >>= 1u) {
+        if lid < step { scratch_f32[lid] = (scratch_f32[lid] + scratch_f32[lid + step]); }
+        workgroupBarrier();
+    }
+    x1 = scratch_f32[0];
+    workgroupBarrier();
+    for (var v3 = 0u; v3 < 1u; v3++) {
+        let t3 = (v1 < 250u);
+        if t3 {
+            let t4 = v1 % 250u;
+            let t5 = in0[(v0 * 250u + t4)];
+            let t6 = in1[t4];
+            out[(v0 * 250u + t4)] = ((t5 / vec4<f32>(sqrt(((x1 / 1000.0f) + 1e-5f)))) * t6);
+        }
+    }
+}
