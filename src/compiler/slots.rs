@@ -76,8 +76,10 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[LoweredKernel]
             temp && last_use.get(id) == Some(&at)
         };
         let output = output_slots.get(&group.root).copied();
-        // A result that no caller keeps takes the place of an input that nobody needs any more, if the kernel allows it.
-        let over = kernel.in_place.iter().find(|(id, _)| output.is_none() && dies(&plan, id));
+        // A result that no caller keeps takes the place of an input that nobody needs any more, if the kernel allows it and the place
+        // holds it: padding makes a result larger than its operand.
+        let holds = |plan: &ExecutionPlan, id: &NodeId| plan.slots[place[id].0 as usize].bytes >= ty.num_bytes();
+        let over = kernel.in_place.iter().find(|(id, _)| output.is_none() && dies(&plan, id) && holds(&plan, id));
         let (source, slot) = match over {
             Some((id, source)) => {
                 let slot = place[id];
@@ -134,7 +136,7 @@ fn take(plan: &mut ExecutionPlan, free: &mut Vec<SlotId>, bytes: u64) -> SlotId 
 #[cfg(test)]
 mod tests {
     use crate::compiler::{CompileOptions, Mode, compile};
-    use crate::graph::{BinaryOp, GraphBuilder, TensorType, UnaryOp};
+    use crate::graph::{BinaryOp, GraphBuilder, Prim, TensorType, UnaryOp};
     use crate::plan::SlotRole;
     use kernels_gen::{DType, Target};
 
@@ -155,5 +157,21 @@ mod tests {
     fn an_operand_that_dies_is_written_over_and_one_that_lives_is_not() {
         assert_eq!(temps(false), 1);
         assert_eq!(temps(true), 2);
+    }
+
+    #[test]
+    fn a_result_larger_than_its_operand_has_a_place_of_its_own() {
+        let mut b = GraphBuilder::new();
+        let x = b.input("x", TensorType::new(DType::F32, [5, 7])).expect("an input");
+        let x = b.unary(UnaryOp::Neg, x).expect("neg");
+        // The rows added after the last leave all others where they are.
+        let value = b.scalar(DType::F32, 1.0).expect("a constant");
+        let padded = b.add(Prim::Pad { low: vec![0, 0], high: vec![9, 0] }, &[x, value]).expect("pad");
+        let y = b.unary(UnaryOp::Exp, padded).expect("exp");
+        b.output("y", y).expect("an output");
+        let options = CompileOptions { mode: Mode::Eager, ..CompileOptions::default() };
+        let compiled = compile(&b.finish(), &Target::webgpu(), &options).expect("compiles");
+        let temps: Vec<u64> = compiled.plan().slots.iter().filter(|s| s.role == SlotRole::Temp).map(|s| s.bytes).collect();
+        assert_eq!(temps, [5 * 7 * 4, 14 * 7 * 4]);
     }
 }
