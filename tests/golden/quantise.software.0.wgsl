@@ -4,7 +4,7 @@
 // Round
 // Clip
 // Cast
-@group(0) @binding(0) var<storage, read> in0: array<f32>;
+@group(0) @binding(0) var<storage, read> in0: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
 fn is_nan_4(x: vec4<f32>) -> vec4<bool> { return (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u); }
 fn f32_to_i32_4(x: vec4<f32>) -> vec4<i32> {
@@ -14,11 +14,10 @@ fn f32_to_i32_4(x: vec4<f32>) -> vec4<i32> {
 }
 
 @compute @workgroup_size(64)
-fn map_round_max_min_cast_u8_a2f8666e(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+fn map_round_max_min_cast_u8_3953bb7b(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let v0 = (wid.x + wid.y * nwg.x) * 64u + lid;
     if v0 >= 251u { return; }
-    let t0 = (v0 * 4u + 3u) % 1003u;
-    let t1 = vec4<f32>(in0[(v0 * 4u)], in0[(v0 * 4u + 1u)], in0[(v0 * 4u + 2u)], in0[t0]);
-    let t2 = (vec4<u32>(min(max(f32_to_i32_4(select(min(select(max(round(((t1 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))), vec4<f32>(0.0f)), round(((t1 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))), is_nan_4(round(((t1 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))))), vec4<f32>(255.0f)), select(max(round(((t1 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))), vec4<f32>(0.0f)), round(((t1 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))), is_nan_4(round(((t1 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))))), is_nan_4(select(max(round(((t1 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))), vec4<f32>(0.0f)), round(((t1 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))), is_nan_4(round(((t1 * vec4<f32>(127.0f)) + vec4<f32>(128.0f)))))))), vec4<i32>(0i)), vec4<i32>(255i))) & vec4<u32>(255u)) << vec4<u32>(0u, 8u, 16u, 24u);
-    out[v0] = (t2.x | t2.y | t2.z | t2.w);
+    let t0 = in0[v0];
+    let t1 = (vec4<u32>(min(max(f32_to_i32_4(select(min(select(max(round(((t0 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))), vec4<f32>(0.0f)), round(((t0 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))), is_nan_4(round(((t0 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))))), vec4<f32>(255.0f)), select(max(round(((t0 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))), vec4<f32>(0.0f)), round(((t0 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))), is_nan_4(round(((t0 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))))), is_nan_4(select(max(round(((t0 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))), vec4<f32>(0.0f)), round(((t0 * vec4<f32>(127.0f)) + vec4<f32>(128.0f))), is_nan_4(round(((t0 * vec4<f32>(127.0f)) + vec4<f32>(128.0f)))))))), vec4<i32>(0i)), vec4<i32>(255i))) & vec4<u32>(255u)) << vec4<u32>(0u, 8u, 16u, 24u);
+    out[v0] = (t1.x | t1.y | t1.z | t1.w);
 }

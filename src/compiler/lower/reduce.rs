@@ -49,7 +49,10 @@ impl Domain {
     /// Coordinates in the shape before the reduction of the element at `row` and `col`.
     fn coords(shape: &[usize], axes: &[usize], row: &Index, col: &Index) -> Vec<Index> {
         let pick = |reduced: bool| -> Vec<usize> { (0..shape.len()).filter(|d| axes.contains(d) == reduced).map(|d| shape[d]).collect() };
-        let (mut rows, mut cols) = (unflatten(row, &pick(false)).into_iter(), unflatten(col, &pick(true)).into_iter());
+        // The last step of a workgroup's lanes reaches past the row, where a test keeps them out; the remainder says so to the algebra.
+        let inner = pick(true);
+        let col = col.modulo(inner.iter().product::<usize>().max(1) as i64);
+        let (mut rows, mut cols) = (unflatten(row, &pick(false)).into_iter(), unflatten(&col, &inner).into_iter());
         let zero = || Index::from(0);
         (0..shape.len()).map(|d| if axes.contains(&d) { cols.next() } else { rows.next() }.unwrap_or_else(zero)).collect()
     }
