@@ -8,10 +8,12 @@ use device_common::open;
 use kernels_gen::Target;
 use proptest::prelude::*;
 use random::{Sample, genes, grow, has_composites};
-use sublane::compiler::{Mode, passes};
+use std::collections::BTreeSet;
+use sublane::compiler::{CompileOptions, Mode, compile, passes};
+use sublane::device::{Device, DeviceOptions, LimitsMode};
 use sublane::graph::{Graph, ReduceOp, verify};
 use sublane::ops::prelude::*;
-use sublane::ops::{RefTensor, Tolerance, reference_graph};
+use sublane::ops::{RefTensor, Tolerance, name, reference_graph};
 use sublane::suite::ops::compare_graph;
 use sublane::{DType, HostTensor, Result};
 
@@ -52,7 +54,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn passes_keep_the_value(genes in prop::collection::vec(any::<u32>(), 40..250)) {
+    fn passes_keep_the_value(genes in prop::collection::vec(any::<u32>(), 40..300)) {
         let Sample { graph, inputs, tolerance } = grow(&genes);
         keep_the_value(&graph, &inputs, tolerance, PASSES);
         prop_assert!(!has_composites(&passes::decompose(&graph).expect("decomposes")));
@@ -78,18 +80,38 @@ proptest! {
     }
 }
 
-/// `SUBLANE_RANDOM_GRAPHS=1000..2000` runs other seeds.
+/// Without this the other tests could pass on graphs of nothing.
+#[test]
+fn the_graphs_hold_most_operations() {
+    let (mut names, mut nodes, mut kernels) = (BTreeSet::new(), 0, 0);
+    for seed in 0..40 {
+        let graph = grow(&genes(seed, num_genes(seed))).graph;
+        names.extend(graph.nodes().iter().map(|node| name(&node.op)));
+        nodes += graph.nodes().len();
+        kernels += compile(&graph, &Target::software(), &CompileOptions::default()).expect("compiles").kernels().len();
+    }
+    println!("{nodes} nodes, {kernels} kernels, {} operations: {names:?}", names.len());
+    assert!(names.len() > 45 && nodes > 1500 && kernels > 200, "{nodes} nodes, {kernels} kernels, operations {names:?}");
+}
+
+fn num_genes(seed: u64) -> usize {
+    100 + (seed as usize * 37) % 200
+}
+
+/// Odd seeds run at the limits of WebGPU. `SUBLANE_RANDOM_GRAPHS=1000..2000` runs other seeds.
 #[test]
 fn the_adapter_agrees_eager_and_compiled() {
     let range = std::env::var("SUBLANE_RANDOM_GRAPHS").unwrap_or_else(|_| "0..40".into());
     let (from, to) = range.split_once("..").expect("FROM..TO");
     let seeds = from.parse::<u64>().expect("a number")..to.parse::<u64>().expect("a number");
-    let device = open();
+    let limits = DeviceOptions { limits: LimitsMode::Webgpu, ..DeviceOptions::from_env() };
+    let devices = [open(), Device::open(&limits).expect("these tests need an adapter")];
     let mut faults = Vec::new();
     for seed in seeds {
-        let Sample { graph, inputs, tolerance } = grow(&genes(seed, 60 + seed as usize % 100));
+        let Sample { graph, inputs, tolerance } = grow(&genes(seed, num_genes(seed)));
+        let device = &devices[seed as usize % 2];
         for mode in [Mode::Eager, Mode::Compiled] {
-            let fault = compare_graph(&graph, &inputs, tolerance, &device, mode);
+            let fault = compare_graph(&graph, &inputs, tolerance, device, mode);
             if let Some(fault) = fault.unwrap_or_else(|e| Some(format!("error: {e}"))) {
                 faults.push(format!("seed {seed}, {}: {fault}\n{graph}", mode.name()));
             }

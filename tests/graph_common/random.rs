@@ -35,10 +35,9 @@ pub fn grow(genes: &[u32]) -> Sample {
         while growth.at < genes.len() {
             growth.step()?;
         }
-        let mut outputs = vec![growth.values[growth.values.len() - 1].v.clone()];
-        for _ in 0..growth.below(3) {
-            outputs.push(growth.any().v);
-        }
+        // What came last depends on most of what came before.
+        let late = growth.values.iter().rev().take(5).map(|v| v.v.clone());
+        let outputs: Vec<Traced> = late.chain([growth.values[4 % growth.values.len()].v.clone()]).collect();
         inputs = growth.inputs;
         largest = growth.largest;
         Ok(outputs)
@@ -154,14 +153,14 @@ impl Growth<'_> {
     fn any(&mut self) -> Val {
         let n = self.values.len();
         let i = self.below(2 * n);
-        self.values[if i < n { i } else { n - 1 - (i - n) / 4 }].clone()
+        self.values[if i < n { i } else { n - 1 - (i - n) / 6 }].clone()
     }
 
     fn float(&mut self) -> Val {
         let floats: Vec<Val> = self.values.iter().filter(|v| v.v.dtype() == DType::F32).cloned().collect();
         let n = floats.len();
         let i = self.below(2 * n);
-        floats[if i < n { i } else { n - 1 - (i - n) / 4 }].clone()
+        floats[if i < n { i } else { n - 1 - (i - n) / 6 }].clone()
     }
 
     /// Another value that broadcasts with `x`, or a constant.
