@@ -114,6 +114,28 @@ fn a_product_over_nothing_is_zero_and_takes_its_epilogue() {
 }
 
 #[test]
+fn a_convolution_over_nothing_is_zero() {
+    let device = open();
+    let graph = of_x(&[2, 0, 5, 5], |x| {
+        x.conv(&x.constant(weights(&[3, 0, 3, 3], 1))?, Some(&x.constant(weights(&[3], 2))?), Conv::new(2))?.relu()
+    });
+    right(&device, &graph, Tolerance::Exact);
+}
+
+/// Software drivers end loops silently after some 65,000 iterations.
+#[test]
+fn sums_longer_than_a_driver_loops() {
+    let graph = capture(|t| t.input("x", [70_000, 256], DType::Bool)?.cast(DType::I32)?.sum(&[0], false)).expect("records");
+    right(&open(), &graph, Tolerance::Exact);
+    for device in [open(), at_webgpu_limits()] {
+        right(&device, &matmul(&[2, 300_001], &[300_001, 3]), SUM);
+        right(&device, &of_x(&[3, 70_001], |x| x.softmax(-1)), CLOSE);
+        right(&device, &of_x(&[2, 140_000], |x| x.mul(x)?.mean(&[1], true)?.sqrt()), CLOSE);
+        right(&device, &of_x(&[1, 1, 70_003], |x| x.conv(&x.constant(weights(&[1, 1, 9], 1))?, None, Conv::new(1))), SUM);
+    }
+}
+
+#[test]
 fn pointwise_convolutions_of_104_to_208_channels() {
     let device = open();
     for (channels, outputs) in [(104, 104), (120, 208), (144, 32), (176, 105), (208, 120)] {
@@ -348,6 +370,17 @@ fn permuted_then_reshaped() {
     right(&device, &of_x(&[4, 6, 8], |x| x.transpose(&[1, 2, 0])?.reshape(&[8, 24])?.transpose(&[1, 0])?.reshape(&[2, -1])?.exp()), CLOSE);
     right(&device, &of_x(&[4, 6, 8], |x| x.transpose(&[0, 2, 1])?.reshape(&[32, 6])?.sum(&[1], false)), SUM);
     right(&device, &of_x(&[4, 6, 8], |x| x.transpose(&[2, 1, 0])?.reshape(&[8, 24])?.softmax(0)), CLOSE);
+}
+
+/// Four neighbouring rows whose coordinates divide by sizes that share no factor with four.
+#[test]
+fn inner_axes_reduced_between_odd_sizes() {
+    let device = open();
+    for shape in [[7, 8, 4, 3], [5, 4, 6, 3], [4, 3, 5, 7]] {
+        right(&device, &of_x(&shape, |x| x.max(&[2], false)), Tolerance::Exact);
+        right(&device, &of_x(&shape, |x| x.softmax(2)), CLOSE);
+        right(&device, &of_x(&shape, |x| x.mean(&[1], true)?.add(x)), CLOSE);
+    }
 }
 
 #[test]

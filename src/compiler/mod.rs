@@ -185,7 +185,7 @@ pub fn compile(graph: &Graph, target: &Target, options: &CompileOptions) -> Resu
     let lowered = stages.run(
         "lower",
         |k: &Vec<_>| print_loops(k),
-        || fusion.groups.iter().map(|g| lower::group(&graph, g, target, options.numerics)).collect::<Result<Vec<_>>>(),
+        || fusion.groups.iter().map(|g| lower_group(&graph, g, target, options)).collect::<Result<Vec<_>>>(),
     )?;
     stages.run(
         "check",
@@ -202,6 +202,12 @@ pub fn compile(graph: &Graph, target: &Target, options: &CompileOptions) -> Resu
     let slots::Planned { plan, inputs, outputs, kernels } = planned;
     let stages = stages.finish();
     Ok(Compiled { inner: Arc::new(Inner { plan, inputs, outputs, kernels, stages, groups, refusals, fusion }) })
+}
+
+/// Lowers one group of the plan; an error names it.
+fn lower_group(graph: &Graph, group: &fuse::Group, target: &Target, options: &CompileOptions) -> Result<lower::LoweredKernel> {
+    lower::group(graph, group, target, options.numerics)
+        .map_err(|e| e.context(format_args!("the kernel of %{} ({})", group.root.0, crate::ops::name(&graph.node(group.root).op))))
 }
 
 fn print_loops(kernels: &[lower::LoweredKernel]) -> String {

@@ -244,7 +244,10 @@ impl<'a> Lowering<'a> {
                 let Some(&local) = self.reduced.get(&id) else {
                     return Err(Error::unsupported("a reduction is used before its loop"));
                 };
-                if self.flat(id, coords) != self.row_lanes(coords.len()) {
+                // The row's own coordinates are taken as they are: the algebra does not find every position again from its coordinates.
+                let rows = self.row_lanes(coords.len());
+                let own = rows.iter().zip(coords).all(|(row, c)| unflatten(row, &node.ty.shape) == *c);
+                if !own && self.flat(id, coords) != rows {
                     return Err(Error::unsupported("a reduction is used at another row than its own"));
                 }
                 Ok(self.builder.get(local))
