@@ -41,6 +41,7 @@ fn rows_that_are_normalised_are_one_kernel() {
 fn a_softmax_along_the_first_axis_is_one_kernel() {
     kernels(&of_x(&[40, 64], |x| x.softmax(0)), 1);
     kernels(&of_x(&[8, 33, 7], |x| x.softmax(1)), 1);
+    kernels(&of_x(&[7, 8, 4, 3], |x| x.softmax(2)), 1);
 }
 
 #[test]

@@ -133,8 +133,27 @@ pub(super) fn lower(graph: &Graph, group: &Group, target: &Target, numerics: Num
     let domain = domain(graph, group, &reductions)?;
     let levels = levels(graph, group);
     let num_levels = levels.values().copied().max().unwrap_or(0);
-    let schedule = schedule(&domain, target, num_levels + usize::from(domain.full));
+    let chosen = schedule(&domain, target, num_levels + usize::from(domain.full));
+    let made = with_schedule(graph, group, target, numerics, (&reductions, &domain, &levels), chosen);
+    match made {
+        // Four rows at once are four positions whose coordinates the algebra must find equal; a single row's are simpler.
+        Err(_) if chosen == Schedule::RowsVec => {
+            let one = Schedule::RowSerial { vec: false };
+            with_schedule(graph, group, target, numerics, (&reductions, &domain, &levels), one)
+        }
+        made => made,
+    }
+}
 
+fn with_schedule(
+    graph: &Graph,
+    group: &Group,
+    target: &Target,
+    numerics: Numerics,
+    (reductions, domain, levels): (&[Reduction], &Domain, &BTreeMap<NodeId, usize>),
+    schedule: Schedule,
+) -> Result<LoweredKernel> {
+    let num_levels = levels.values().copied().max().unwrap_or(0);
     let mut lowering = Lowering::new(graph, group);
     let (grid, workgroup_size, lane) = match schedule {
         Schedule::RowSerial { .. } => {
@@ -156,9 +175,9 @@ pub(super) fn lower(graph: &Graph, group: &Group, target: &Target, numerics: Num
     let mut body = Vec::new();
     for level in 1..=num_levels {
         let present: Vec<&Reduction> = reductions.iter().filter(|r| levels.get(&r.node) == Some(&level)).collect();
-        lowering.level(&present, &domain, schedule, lane, &mut body)?;
+        lowering.level(&present, domain, schedule, lane, &mut body)?;
     }
-    lowering.result(&domain, schedule, lane, &mut body)?;
+    lowering.result(domain, schedule, lane, &mut body)?;
 
     let inputs: Vec<_> = lowering.buffers.iter().map(|(id, _)| *id).collect();
     let kernel = Kernel {
