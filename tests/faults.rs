@@ -517,3 +517,35 @@ fn wrong_inputs_are_named() {
     wrong(&[("x", &good), ("x", &good), ("y", &good)], &["`x` is given twice"]);
     session.run(&[("x", &good), ("y", &good)]).expect("runs");
 }
+
+#[test]
+fn long_chains_do_not_nest_past_parsers() {
+    let x = floats(&(0..257).map(|i| i as f32 / 64.0 - 2.0).collect::<Vec<_>>());
+    right_of(&open(), x, CLOSE, |x| (0..240).try_fold(x.clone(), |y, i| if i % 2 == 0 { y.tanh() } else { y.add(x) }));
+}
+
+#[test]
+fn names_of_operations_do_not_become_code() {
+    let name = "relu\u{2028}var<private> evil: u32 = 1u;\r\n\u{85}fn evil() {}\u{b}\u{c}\u{2029}*/";
+    let graph = capture(|t| t.scope(name, || t.input("x", [8], DType::F32)?.relu())).expect("records");
+    let compiled = compile(&graph, &Target::webgpu(), &CompileOptions::default()).expect("compiles");
+    for kernel in &compiled.plan().kernels {
+        let evil: Vec<&str> = kernel.wgsl.lines().filter(|line| line.contains("evil")).collect();
+        assert!(!kernel.wgsl.contains(['\u{2028}', '\u{2029}', '\u{85}', '\u{b}', '\u{c}']), "{}", kernel.wgsl);
+        assert!(evil.iter().all(|line| line.starts_with("//")), "{evil:?}");
+    }
+}
+
+#[test]
+fn rows_kept_between_their_reductions() {
+    let device = open();
+    for (rows, cols) in [(1, 256), (3, 512), (257, 1024), (5, 992), (2, 1056), (1, 2048)] {
+        let graph = capture(|t| t.input("x", [rows, cols], DType::F32)?.softmax(-1)).expect("records");
+        right(&device, &graph, CLOSE);
+        let graph = capture(|t| {
+            let (scale, shift) = (t.input("scale", [cols], DType::F32)?, t.input("shift", [cols], DType::F32)?);
+            t.input("x", [rows, cols], DType::F32)?.layer_norm(&scale, Some(&shift), 1, 1e-5)
+        });
+        right(&device, &graph.expect("records"), SUM);
+    }
+}

@@ -105,7 +105,8 @@ pub fn finish(parts: Finish<'_>) -> KernelSource {
     let name = format!("{}_{hash:08x}", parts.label);
     let mut header = String::new();
     for origin in parts.origins {
-        let printable: String = origin.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        // Names come from other people's files: whatever might end the comment's line is left out.
+        let printable: String = origin.chars().map(|c| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { ' ' }).collect();
         let _ = writeln!(header, "// {printable}");
     }
     KernelSource {

@@ -9,6 +9,9 @@ use crate::ir::{BufferId, Code, Expr, ExprId, Lanes, LocalId, Stmt, ValueType};
 use crate::scalar::{BinaryOp, Literal, UnaryOp};
 use crate::{DType, ScalarType, WgslFeatures};
 
+/// How deep a term may nest: naga's parser follows about a hundred operations.
+const MAX_DEPTH: u32 = 24;
+
 /// What has a name in one scope of the text.
 #[derive(Default)]
 struct Scope {
@@ -43,6 +46,19 @@ impl<'a> Emitter<'a> {
         for i in (0..code.exprs.len()).rev() {
             if uses[i] > 0 {
                 code.exprs[i].0.for_each_operand(&mut |e| uses[e.0 as usize] += 1);
+            }
+        }
+        // What would nest deeper than parsers follow gets a name.
+        let mut depth = vec![0u32; code.exprs.len()];
+        for (i, (expr, _)) in code.exprs.iter().enumerate() {
+            let mut below = 0;
+            expr.for_each_operand(&mut |e| below = below.max(depth[e.0 as usize]));
+            depth[i] = below + 1;
+            if depth[i] > MAX_DEPTH && uses[i] > 0 {
+                uses[i] = uses[i].max(2);
+            }
+            if uses[i] > 1 || matches!(expr, Expr::Load { .. }) {
+                depth[i] = 0;
             }
         }
         let mut reads: Vec<BTreeSet<LocalId>> = Vec::with_capacity(code.exprs.len());

@@ -25,6 +25,19 @@ enum Schedule {
     RowsVec,
     /// A row per workgroup of `size` invocations.
     RowPerWorkgroup { size: u32, vec: bool },
+    /// The same with a fixed number of vec4 for each invocation, `steps`, written out: what a loop would load and compute again for
+    /// each reduction and for the result is computed once and kept.
+    RowHeld { size: u32, steps: usize },
+}
+
+impl Schedule {
+    /// Invocations that share a row, if several do.
+    fn row_size(self) -> Option<u32> {
+        match self {
+            Schedule::RowSerial { .. } | Schedule::RowsVec => None,
+            Schedule::RowPerWorkgroup { size, .. } | Schedule::RowHeld { size, .. } => Some(size),
+        }
+    }
 }
 
 /// A reduction of the group.
@@ -118,6 +131,12 @@ fn schedule(domain: &Domain, target: &Target, phases: usize) -> Schedule {
     if outer_axis && domain.rows.is_multiple_of(4) && serial(1) {
         return Schedule::RowsVec;
     }
+    if let Some(held) = held(domain, target)
+        && phases > 1
+        && !outer_axis
+    {
+        return held;
+    }
     let short = domain.cols <= 64;
     let long_serial = target.class == AdapterClass::Software || outer_axis;
     if serial(if vec { 4 } else { 1 }) && (short || (long_serial && domain.rows >= enough_rows)) {
@@ -126,6 +145,19 @@ fn schedule(domain: &Domain, target: &Target, phases: usize) -> Schedule {
     let width = if vec { 4 } else { 1 };
     let size = (domain.cols / width).next_power_of_two().clamp(32, 256) as u32;
     Schedule::RowPerWorkgroup { size: size.min(target.max_workgroup_invocations), vec }
+}
+
+/// The schedule that keeps a row, where its length divides evenly among invocations that can hold their parts.
+fn held(domain: &Domain, target: &Target) -> Option<Schedule> {
+    let vecs = domain.cols / 4;
+    // Software drivers run a workgroup of eight in step, so that combining its sums is cheap; GPUs want whole subgroups.
+    let (size, most) = match target.class {
+        AdapterClass::Software => (8, 32),
+        _ => (vecs.next_power_of_two().clamp(32, 256).min(target.max_workgroup_invocations as usize), 8),
+    };
+    let steps = vecs / size;
+    let even = domain.cols.is_multiple_of(4 * size) && domain.cols >= 256 && steps <= most;
+    even.then_some(Schedule::RowHeld { size: size as u32, steps })
 }
 
 pub(super) fn lower(graph: &Graph, group: &Group, target: &Target, numerics: Numerics) -> Result<LoweredKernel> {
@@ -166,7 +198,7 @@ fn with_schedule(
             lowering.row = (0..4).map(|l| Index::from(var).mul(4).offset(l)).collect();
             (Grid::Invocations { var }, 64, None)
         }
-        Schedule::RowPerWorkgroup { size, .. } => {
+        Schedule::RowPerWorkgroup { size, .. } | Schedule::RowHeld { size, .. } => {
             let (group, lane) = (lowering.builder.var(domain.rows as u64), lowering.builder.var(u64::from(size)));
             lowering.row = vec![Index::from(group)];
             (Grid::Workgroups { group, lane }, size, Some(lane))
@@ -199,35 +231,61 @@ fn with_schedule(
     })
 }
 
-/// The loop over the columns: its variable, the columns of one iteration, and the test that they exist.
+/// How an invocation goes through the columns of its rows: by a loop, or written out.
 struct Columns {
-    var: Var,
-    cols: Vec<Index>,
+    /// The loop's variable, if there is a loop.
+    var: Option<Var>,
+    /// Columns of one iteration; without a loop, of each step.
+    steps: Vec<Vec<Index>>,
+    /// The test that they exist.
     inside: Option<ExprId>,
+}
+
+impl Columns {
+    /// Elements of one step.
+    fn width(&self) -> u8 {
+        self.steps.first().map_or(1, |cols| cols.len() as u8)
+    }
+
+    /// The statements of all steps, in their loop and behind their test.
+    fn run(&self, steps: Vec<Stmt>, body: &mut Vec<Stmt>) {
+        let steps = match self.inside {
+            Some(condition) => vec![Stmt::If { condition, body: steps }],
+            None => steps,
+        };
+        match self.var {
+            Some(var) => body.push(Stmt::Loop { var, body: steps }),
+            None => body.extend(steps),
+        }
+    }
 }
 
 impl Lowering<'_> {
     fn columns(&mut self, domain: &Domain, schedule: Schedule, lane: Option<Var>) -> Columns {
         let lanes = |base: Index, vec: bool| -> Vec<Index> { (0..if vec { 4 } else { 1 }).map(|l| base.offset(l)).collect() };
+        let own = lane.map_or(Index::from(0), Index::from);
         match schedule {
             Schedule::RowSerial { vec } => {
                 let width = if vec { 4 } else { 1 };
                 let var = self.builder.var((domain.cols / width) as u64);
-                Columns { var, cols: lanes(Index::from(var).mul(width as i64), vec), inside: None }
+                Columns { var: Some(var), steps: vec![lanes(Index::from(var).mul(width as i64), vec)], inside: None }
             }
             Schedule::RowsVec => {
                 let var = self.builder.var(domain.cols as u64);
-                Columns { var, cols: vec![Index::from(var); 4], inside: None }
+                Columns { var: Some(var), steps: vec![vec![Index::from(var); 4]], inside: None }
             }
             Schedule::RowPerWorkgroup { size, vec } => {
                 let width = if vec { 4 } else { 1 };
                 let steps = domain.cols.div_ceil(width);
                 let var = self.builder.var(steps.div_ceil(size as usize) as u64);
-                let own = lane.map_or(Index::from(0), Index::from);
                 let step = Index::from(var).mul(i64::from(size)).add(&own);
                 let inside = self.builder.in_bounds(vec![step.clone()], steps as i64);
                 let inside = self.builder.known_bool(inside).is_none().then_some(inside);
-                Columns { var, cols: lanes(step.mul(width as i64), vec), inside }
+                Columns { var: Some(var), steps: vec![lanes(step.mul(width as i64), vec)], inside }
+            }
+            Schedule::RowHeld { size, steps } => {
+                let step = |j: usize| lanes(own.offset(j as i64 * i64::from(size)).mul(4), true);
+                Columns { var: None, steps: (0..steps).map(step).collect(), inside: None }
             }
         }
     }
@@ -247,29 +305,30 @@ impl Lowering<'_> {
         body: &mut Vec<Stmt>,
     ) -> Result<()> {
         let columns = self.columns(domain, schedule, lane);
-        let width = columns.cols.len() as u8;
-        let mut inner = Vec::new();
+        let width = columns.width();
         let mut sums: Vec<LocalId> = Vec::new();
         for r in present {
-            let input = self.graph.node(r.node).inputs[0];
-            let ty = self.ty(input);
-            let coords = self.coords(&ty.shape, &r.axes, &columns.cols);
-            let value = self.value(input, &coords)?;
-            let scalar = ty.dtype.scalar();
-            let value = self.builder.widen(value, width);
+            let scalar = self.ty(r.node).dtype.scalar();
             let sum = self.builder.local(ValueType { scalar, width });
             let identity = self.builder.literal(r.op.identity(scalar));
             let identity = self.builder.widen(identity, width);
             body.push(Stmt::Declare { local: sum, value: identity });
-            let present = self.builder.get(sum);
-            let combined = self.builder.binary(r.op.combine(scalar), present, value);
-            inner.push(Stmt::Assign { local: sum, value: combined });
             sums.push(sum);
         }
-        if let Some(condition) = columns.inside {
-            inner = vec![Stmt::If { condition, body: inner }];
+        let mut inner = Vec::new();
+        for cols in &columns.steps {
+            for (r, &sum) in present.iter().zip(&sums) {
+                let input = self.graph.node(r.node).inputs[0];
+                let ty = self.ty(input);
+                let coords = self.coords(&ty.shape, &r.axes, cols);
+                let value = self.value(input, &coords)?;
+                let value = self.builder.widen(value, width);
+                let present = self.builder.get(sum);
+                let combined = self.builder.binary(r.op.combine(ty.dtype.scalar()), present, value);
+                inner.push(Stmt::Assign { local: sum, value: combined });
+            }
         }
-        body.push(Stmt::Loop { var: columns.var, body: inner });
+        columns.run(inner, body);
         for (r, sum) in present.iter().zip(sums) {
             let scalar = self.ty(self.graph.node(r.node).inputs[0]).dtype.scalar();
             let combine = r.op.combine(scalar);
@@ -282,7 +341,7 @@ impl Lowering<'_> {
                 local = self.builder.local(ValueType { scalar, width: 1 });
                 body.push(Stmt::Declare { local, value });
             }
-            if matches!(schedule, Schedule::RowPerWorkgroup { .. }) {
+            if schedule.row_size().is_some() {
                 body.push(Stmt::WorkgroupReduce { local, op: r.op });
             }
             self.reduced.insert(r.node, local);
@@ -310,16 +369,18 @@ impl Lowering<'_> {
             return Ok(());
         }
         let columns = self.columns(domain, schedule, lane);
-        let places = self.coords(&domain.shape, &domain.axes, &columns.cols);
-        let flat: Vec<Index> = places.iter().map(|c| kernels_gen::index::flatten(c, &domain.shape)).collect();
-        let coords: Coords = flat.iter().map(|f| unflatten(f, shape)).collect();
-        let value = self.value(root, &coords)?;
-        let value = self.builder.widen(value, flat.len() as u8);
-        let mut inner = vec![Stmt::Store { buffer: self.output(), index: Lanes(flat), value }];
-        if let Some(condition) = columns.inside {
-            inner = vec![Stmt::If { condition, body: inner }];
+        let mut stores = Vec::new();
+        for cols in &columns.steps {
+            let places = self.coords(&domain.shape, &domain.axes, cols);
+            let flat: Vec<Index> = places.iter().map(|c| kernels_gen::index::flatten(c, &domain.shape)).collect();
+            let coords: Coords = flat.iter().map(|f| unflatten(f, shape)).collect();
+            let value = self.value(root, &coords)?;
+            stores.push((flat, self.builder.widen(value, columns.width())));
         }
-        body.push(Stmt::Loop { var: columns.var, body: inner });
+        // The result is bound last, once all loads are known.
+        let buffer = self.output();
+        let stores = stores.into_iter().map(|(flat, value)| Stmt::Store { buffer, index: Lanes(flat), value }).collect();
+        columns.run(stores, body);
         Ok(())
     }
 }
