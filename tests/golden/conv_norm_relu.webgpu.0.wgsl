@@ -4,8 +4,8 @@
 @group(0) @binding(1) var<storage, read> in1: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> in2: array<f32>;
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>;
-fn is_nan_1(x: f32) -> bool { return (bitcast<u32>(x) & u32(0x7fffffffu)) > u32(0x7f800000u); }
-fn is_nan_4(x: vec4<f32>) -> vec4<bool> { return (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u); }
+fn is_nan_1(x: f32) -> bool { return (bitcast<i32>(x) & i32(0x7fffffffi)) > i32(0x7f800000i); }
+fn is_nan_4(x: vec4<f32>) -> vec4<bool> { return (bitcast<vec4<i32>>(x) & vec4<i32>(0x7fffffffi)) > vec4<i32>(0x7f800000i); }
 fn load_x1(n: u32, c: u32, y: u32, x: u32) -> f32 {
         let v0 = n;
         let v1 = c;
@@ -52,7 +52,7 @@ fn store(n: u32, oc: u32, y: u32, x: u32, value: vec4<f32>) {
 }
 
 @compute @workgroup_size(64, 1, 1)
-fn conv_add_max_f32_f15f01a0(
+fn conv_add_max_f32_5c35f520(
     @builtin(workgroup_id) wid: vec3<u32>,
     @builtin(num_workgroups) num_wg: vec3<u32>,
     @builtin(local_invocation_id) local: vec3<u32>,

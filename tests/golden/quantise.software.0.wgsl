@@ -6,7 +6,7 @@
 // Cast
 @group(0) @binding(0) var<storage, read> in0: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
-fn is_nan_4(x: vec4<f32>) -> vec4<bool> { return (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u); }
+fn is_nan_4(x: vec4<f32>) -> vec4<bool> { return (bitcast<vec4<i32>>(x) & vec4<i32>(0x7fffffffi)) > vec4<i32>(0x7f800000i); }
 fn f32_to_i32_4(x: vec4<f32>) -> vec4<i32> {
     let inside = vec4<i32>(clamp(x, vec4<f32>(-2147483648.0), vec4<f32>(2147483520.0)));
     let high = select(inside, vec4<i32>(2147483647), x >= vec4<f32>(2147483648.0));
@@ -14,7 +14,7 @@ fn f32_to_i32_4(x: vec4<f32>) -> vec4<i32> {
 }
 
 @compute @workgroup_size(64)
-fn map_round_max_min_cast_u8_3953bb7b(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+fn map_round_max_min_cast_u8_2bfc7b2f(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let v0 = (wid.x + wid.y * nwg.x) * 64u + lid;
     if v0 >= 251u { return; }
     let t0 = in0[v0];

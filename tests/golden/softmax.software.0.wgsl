@@ -5,12 +5,12 @@ var<workgroup> scratch_f32: array<f32, 256>;
 var<private> non_finite_bits: u32 = 0x7f800000u;
 fn f32_inf() -> f32 { return bitcast<f32>(non_finite_bits); }
 fn f32_nan() -> f32 { return bitcast<f32>(non_finite_bits | 0x400000u); }
-fn is_nan_1(x: f32) -> bool { return (bitcast<u32>(x) & u32(0x7fffffffu)) > u32(0x7f800000u); }
+fn is_nan_1(x: f32) -> bool { return (bitcast<i32>(x) & i32(0x7fffffffi)) > i32(0x7f800000i); }
 fn nan_max_1(a: f32, b: f32) -> f32 { return select(select(max(a, b), b, is_nan_1(b)), a, is_nan_1(a)); }
 fn nan_min_1(a: f32, b: f32) -> f32 { return select(select(min(a, b), b, is_nan_1(b)), a, is_nan_1(a)); }
 
 @compute @workgroup_size(256)
-fn reduce_sub_exp_sum_div_f32_bcdbbc04(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+fn reduce_sub_exp_sum_div_f32_f9178738(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let v0 = wid.x + wid.y * nwg.x;
     if v0 >= 40u { return; }
     let v1 = lid;

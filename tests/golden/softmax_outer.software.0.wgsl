@@ -4,12 +4,12 @@
 var<private> non_finite_bits: u32 = 0x7f800000u;
 fn f32_inf() -> f32 { return bitcast<f32>(non_finite_bits); }
 fn f32_nan() -> f32 { return bitcast<f32>(non_finite_bits | 0x400000u); }
-fn is_nan_4(x: vec4<f32>) -> vec4<bool> { return (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u); }
+fn is_nan_4(x: vec4<f32>) -> vec4<bool> { return (bitcast<vec4<i32>>(x) & vec4<i32>(0x7fffffffi)) > vec4<i32>(0x7f800000i); }
 fn nan_max_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> { return select(select(max(a, b), b, is_nan_4(b)), a, is_nan_4(a)); }
 fn nan_min_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> { return select(select(min(a, b), b, is_nan_4(b)), a, is_nan_4(a)); }
 
 @compute @workgroup_size(64)
-fn reduce_sub_exp_sum_div_f32_ecd067b7(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+fn reduce_sub_exp_sum_div_f32_1f7a6bf3(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
     let v0 = (wid.x + wid.y * nwg.x) * 64u + lid;
     if v0 >= 16u { return; }
     var x0 = vec4<f32>((-f32_inf()));

@@ -55,7 +55,8 @@ fn f32_nan() -> f32 { return bitcast<f32>(non_finite_bits | 0x400000u); }
 "
         .to_string(),
         Helper::IsNan(w) => fill(
-            "fn is_nan_$W(x: $F) -> $B { return (bitcast<$U>(x) & $U(0x7fffffffu)) > $U(0x7f800000u); }
+            // Signed: without its sign bit the number is positive, and more processors compare signed vectors than unsigned ones.
+            "fn is_nan_$W(x: $F) -> $B { return (bitcast<$I>(x) & $I(0x7fffffffi)) > $I(0x7f800000i); }
 ",
             w,
         ),
