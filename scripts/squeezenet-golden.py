@@ -3,8 +3,7 @@
 
 Usage: squeezenet-golden.py MODEL.onnx >tests/golden/squeezenet.json (needs onnxruntime and numpy from PyPI).
 
-The input is x[i] = 17 * sin(0.001 * i) + i mod 101 - 50 over the flat index i, computed in float64 and rounded. Of the thousand results
-every fortieth and the sum of the squares of all are kept.
+The input is x[i] = 17 * sin(0.001 * i) + i mod 101 - 50 over the flat index i, computed in float64 and rounded.
 """
 
 import json
@@ -24,12 +23,10 @@ def main():
     output = output.astype(numpy.float64).ravel()
     kept = {
         "runtime": f"onnxruntime {onnxruntime.__version__}",
-        "count": output.size,
         "best": int(output.argmax()),
-        "sum_of_squares": float((output**2).sum()),
-        "every_40th": [float(v) for v in output[::40]],
+        "scores": [float(v) for v in output],
     }
-    json.dump(kept, sys.stdout, indent=1)
+    json.dump(kept, sys.stdout)
     print()
 
 

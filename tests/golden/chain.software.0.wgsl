@@ -2,7 +2,6 @@
 // Mul
 // Sub
 // Relu
-// Broadcast
 @group(0) @binding(0) var<storage, read> in0: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> in1: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>;

@@ -1,5 +1,4 @@
 // Gather
-// Broadcast
 // Add
 @group(0) @binding(0) var<storage, read> in0: array<i32>;
 @group(0) @binding(1) var<storage, read> in1: array<vec4<f32>>;

@@ -1,5 +1,4 @@
 // MatMul
-// Broadcast
 // Add
 // Relu
 @group(0) @binding(0) var<storage, read> in0: array<vec4<f32>>;

@@ -1,4 +1,3 @@
-// Broadcast
 // Mul
 // Add
 // Round

@@ -67,12 +67,8 @@ const CONV_SOFTWARE_SHARED: &[ConvConfig] =
     &[conv_row(2, 16, 1, 8, Sharing::Subgroup), conv_row(1, 16, 1, 8, Sharing::Subgroup), conv_row(1, 4, 1, 8, Sharing::Subgroup)];
 
 /// Convolutions on drivers on the processor without subgroups.
-const CONV_SOFTWARE: &[ConvConfig] = &[
-    conv_row(4, 16, 1, 8, Sharing::Lane),
-    conv_row(2, 16, 1, 8, Sharing::Lane),
-    conv_row(1, 16, 1, 8, Sharing::Lane),
-    conv_row(1, 4, 1, 8, Sharing::Lane),
-];
+const CONV_SOFTWARE: &[ConvConfig] =
+    &[conv_row(2, 16, 1, 8, Sharing::Lane), conv_row(1, 16, 1, 8, Sharing::Lane), conv_row(1, 4, 1, 8, Sharing::Lane)];
 
 /// Convolutions on GPUs.
 const CONV_GPU: &[ConvConfig] =

@@ -364,8 +364,11 @@ fn label(graph: &Graph, group: &Group) -> String {
 
 /// Names of the operations of the user's program in a group.
 pub(super) fn origins(graph: &Graph, group: &Group) -> Vec<String> {
+    // A repeated constant is one node wherever it is used, and would name the first operation that used it in every kernel.
+    let repeats = |id: &NodeId| matches!(graph.node(*id).op, Op::Prim(Prim::Broadcast { .. }));
+    let own = group.members.iter().filter(|id| !repeats(id) || **id == group.root);
     let mut names: Vec<String> = Vec::new();
-    for &id in &group.members {
+    for &id in own {
         let name = &graph.origins()[graph.node(id).origin.0 as usize];
         if !names.contains(name) {
             names.push(name.clone());
