@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/squeezenet.json: what onnxruntime computes for SqueezeNet on one input that is easy to make again.
+"""Makes tests/reference/squeezenet.json: what onnxruntime computes for SqueezeNet on one input that is easy to make again.
 
-Usage: squeezenet-golden.py MODEL.onnx >tests/golden/squeezenet.json (needs onnxruntime and numpy from PyPI).
+Usage: squeezenet-golden.py MODEL.onnx >tests/reference/squeezenet.json (needs onnxruntime and numpy from PyPI).
 
 The input is x[i] = 17 * sin(0.001 * i) + i mod 101 - 50 over the flat index i, computed in float64 and rounded.
 """

@@ -113,7 +113,7 @@ fn the_digit_network_gets_right_what_it_should() {
 #[test]
 #[ignore = "needs SUBLANE_DATA"]
 fn squeezenet_agrees_with_onnxruntime() {
-    let golden = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/squeezenet.json")).expect("in the repository");
+    let golden = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/squeezenet.json")).expect("in the repository");
     let golden: serde_json::Value = serde_json::from_slice(&golden).expect("JSON");
     // The input that scripts/squeezenet-golden.py states.
     let value = |i: usize| 17.0 * (0.001 * i as f64).sin() + (i % 101) as f64 - 50.0;
