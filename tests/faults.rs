@@ -9,7 +9,7 @@ use kernels_gen::Target;
 use sublane::capture::{Traced, capture};
 use sublane::compiler::{CompileOptions, Mode, compile};
 use sublane::device::{Device, DeviceOptions, DeviceTensor, LimitsMode};
-use sublane::graph::{Graph, GraphBuilder, Prim, TensorType};
+use sublane::graph::{Graph, GraphBuilder, Prim, TensorType, UnaryOp};
 use sublane::ops::Tolerance;
 use sublane::ops::attention::Attention;
 use sublane::ops::conv::Conv;
@@ -175,6 +175,14 @@ fn a_tensor_past_one_binding_is_refused_with_both_sizes() {
     refused(&of_x(&[elems], |x| x.exp()), &target, ErrorKind::Limit, &sizes);
     // A result, and a value between two kernels.
     refused(&of_x(&[1], |x| x.broadcast_to(&[elems])?.exp()), &target, ErrorKind::Limit, &sizes);
+    // The operation of the user's program is named.
+    let mut builder = GraphBuilder::new();
+    builder.begin_origin("the wide node");
+    let x = builder.input("x", TensorType::new(DType::F32, [1])).expect("fits");
+    let wide = builder.broadcast_to(x, &[elems]).expect("fits");
+    let wide = builder.unary(UnaryOp::Exp, wide).expect("fits");
+    builder.output("y", wide).expect("fits");
+    refused(&builder.finish(), &target, ErrorKind::Limit, &["the wide node", sizes[0]]);
     let between = of_x(&[3, 1], |x| {
         let wide = x.exp()?.broadcast_to(&[3, (16 << 20) + 1])?.tanh()?;
         wide.sum(&[0], false)?.add(&wide.max(&[0], false)?)?.sum(&[0], false)?.add(&wide.sum(&[0, 1], false)?)
@@ -188,8 +196,8 @@ fn a_tensor_past_one_binding_is_refused_with_both_sizes() {
 #[test]
 fn indices_past_two_to_the_31_are_refused() {
     let side = 46_341;
-    let graph = of_x(&[side, 1], |x| x.broadcast_to(&[side, side])?.sum(&[0, 1], false));
-    refused(&graph, &Target::desktop(), ErrorKind::Limit, &["2147488281", "2^31"]);
+    let wide = capture(|t| t.input("x", [side, 1], DType::F32)?.broadcast_to(&[side, side])?.sum(&[0, 1], false));
+    says(&wide.expect_err("refused"), ErrorKind::Limit, &["2147488281", "2^31"]);
     let endless = capture(|t| t.input("x", [usize::MAX / 2, 4], DType::F32));
     assert_eq!(endless.expect_err("refused").kind(), ErrorKind::Limit);
     let mut builder = GraphBuilder::new();

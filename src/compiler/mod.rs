@@ -9,7 +9,7 @@ mod stages;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Op, Prim, TensorType};
+use crate::graph::{Graph, NodeId, Op, Prim, TensorType};
 use crate::plan::{ExecutionPlan, SlotId};
 use kernels_gen::emit::Numerics;
 use kernels_gen::{Target, validate};
@@ -207,37 +207,34 @@ pub fn compile(graph: &Graph, target: &Target, options: &CompileOptions) -> Resu
 /// Lowers one group of the plan; an error names it.
 fn lower_group(graph: &Graph, group: &fuse::Group, target: &Target, options: &CompileOptions) -> Result<lower::LoweredKernel> {
     lower::group(graph, group, target, options.numerics)
-        .map_err(|e| e.context(format_args!("the kernel of %{} ({})", group.root.0, crate::ops::name(&graph.node(group.root).op))))
+        .map_err(|e| e.context(format_args!("the kernel of {}", known_as(graph, group.root))))
 }
 
 fn print_loops(kernels: &[lower::LoweredKernel]) -> String {
     kernels.iter().map(|k| format!("{}\n{}\n", k.loops, k.source.wgsl)).collect()
 }
 
-/// Refuses tensors that no binding of the target can hold, and more elements than kernels can count.
+/// Refuses inputs and constants that no binding of the target can hold. More elements than kernels count are refused where types are
+/// inferred.
 fn check_sizes(graph: &Graph, target: &Target) -> Result<()> {
-    for (id, node) in graph.iter() {
-        let stored = matches!(node.op, Op::Prim(Prim::Input { .. } | Prim::Constant(_)));
-        if node.ty.num_elems() as u64 > 1 << 31 {
-            return Err(Error::limit(format!(
-                "%{} ({}) has {} elements: kernels count up to 2^31; split the tensor",
-                id.0,
-                node.ty,
-                node.ty.num_elems()
-            )));
-        }
-        if stored {
-            check_binding(&node.ty, target)?;
-        }
-    }
-    Ok(())
+    let stored = |op: &Op| matches!(op, Op::Prim(Prim::Input { .. } | Prim::Constant(_)));
+    graph.iter().filter(|(_, node)| stored(&node.op)).try_for_each(|(id, _)| check_binding(graph, id, target))
+}
+
+/// What people know a node by: what it stems from, which is a node of their model, and what it is.
+fn known_as(graph: &Graph, id: NodeId) -> String {
+    let node = graph.node(id);
+    let origin = graph.origins().get(node.origin.0 as usize).map_or("", String::as_str);
+    format!("`{origin}` (%{}, {})", id.0, crate::ops::name(&node.op))
 }
 
 /// Refuses a stored tensor past one binding.
-fn check_binding(ty: &TensorType, target: &Target) -> Result<()> {
+fn check_binding(graph: &Graph, id: NodeId, target: &Target) -> Result<()> {
+    let ty = graph.ty(id);
     if ty.num_bytes() > target.max_binding_bytes {
         return Err(Error::limit(format!(
-            "a tensor {ty} takes {} bytes, one binding of target `{}` holds {}; split it, for example along its first dimension",
+            "{}: a tensor {ty} takes {} bytes, one binding of target `{}` holds {}; split it, for example along its first dimension",
+            known_as(graph, id),
             ty.num_bytes(),
             target.name,
             target.max_binding_bytes

@@ -70,7 +70,7 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[LoweredKernel]
             slots.push(slot);
         }
         let ty = graph.ty(group.root);
-        check_binding(ty, target)?;
+        check_binding(graph, group.root, target)?;
         let dies = |plan: &ExecutionPlan, id: &NodeId| {
             let temp = matches!(plan.slots[place[id].0 as usize].role, SlotRole::Temp);
             temp && last_use.get(id) == Some(&at)

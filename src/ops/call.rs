@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::graph::TensorType;
+use crate::tensor::{can_be_counted, num_elems};
 use kernels_gen::DType;
 use std::fmt::Display;
 
@@ -82,5 +83,19 @@ impl<'a> Call<'a> {
     /// An error about a size past what can be addressed.
     pub(crate) fn too_large(&self) -> Error {
         Error::limit(self.misfit("the result has more elements than can be addressed").to_string())
+    }
+
+    /// Refuses what has more elements than kernels count.
+    pub(crate) fn countable(&self, what: &str, shape: &[usize]) -> Result<()> {
+        if can_be_counted(shape) {
+            return Ok(());
+        }
+        let count = match num_elems(shape) {
+            Ok(count) => count.to_string(),
+            Err(_) => "more than can be addressed".into(),
+        };
+        Err(Error::limit(
+            self.misfit(format_args!("{what} {shape:?} has {count} elements: kernels count up to 2^31; split the tensor")).to_string(),
+        ))
     }
 }

@@ -39,12 +39,14 @@ pub(super) fn infer_conv(call: &Call, spec: &ConvSpec) -> Result<TensorType> {
             "with {g} groups, the {c} channels must be groups x {c_group}, and groups must divide the {o} output channels"
         )));
     }
-    let mut spatial = [0; 2];
+    let (mut spatial, mut padded) = ([0; 2], [0; 2]);
     for (d, (len, size)) in [(h, kh), (width, kw)].into_iter().enumerate() {
         let padding = Padding::Explicit { low: spec.low.to_vec(), high: spec.high.to_vec() };
         let windows = window::resolve(&padding, d, len, size, spec.strides[d], spec.dilations[d], false);
-        spatial[d] = windows.map_err(|e| call.misfit(e))?.count;
+        let windows = windows.map_err(|e| Error::new(e.kind(), call.misfit(e).to_string()))?;
+        (spatial[d], padded[d]) = (windows.count, windows.padded(len));
     }
+    call.countable("the padded x", &[n, c, padded[0], padded[1]])?;
     Ok(TensorType::new(x.dtype, [n, o, spatial[0], spatial[1]]))
 }
 

@@ -121,34 +121,40 @@ fn binary_name(op: BinaryOp) -> &'static str {
     }
 }
 
-/// Type of an operation's result, or an error that names the operation, the given types and what is allowed.
+/// Type of an operation's result, or an error that names the operation, the given types and what is allowed. A result of more than
+/// [`MAX_ELEMS`](crate::tensor::MAX_ELEMS) elements is an error, so that nothing is allocated for it.
 pub fn infer(op: &Op, inputs: &[&TensorType]) -> Result<TensorType> {
     let call = Call::new(name(op), inputs);
-    let prim = match op {
-        Op::Composite(composite) => return composite.infer(inputs),
-        Op::Prim(prim) => prim,
-    };
+    let ty = match op {
+        Op::Composite(composite) => composite.infer(inputs),
+        Op::Prim(prim) => infer_prim(prim, &call),
+    }?;
+    call.countable("the result", &ty.shape)?;
+    Ok(ty)
+}
+
+fn infer_prim(prim: &Prim, call: &Call) -> Result<TensorType> {
     match prim {
         Prim::Input { ty, .. } => call.operands([]).map(|_| ty.clone()),
         Prim::Constant(constant) => call.operands([]).map(|_| constant.ty()),
-        Prim::Iota { ty, axis } => shape::infer_iota(&call, ty, *axis),
-        Prim::Unary(op) => elementwise::infer_unary(&call, *op),
-        Prim::Binary(op) => elementwise::infer_binary(&call, *op),
-        Prim::Select => elementwise::infer_select(&call),
+        Prim::Iota { ty, axis } => shape::infer_iota(call, ty, *axis),
+        Prim::Unary(op) => elementwise::infer_unary(call, *op),
+        Prim::Binary(op) => elementwise::infer_binary(call, *op),
+        Prim::Select => elementwise::infer_select(call),
         Prim::Cast(dtype) => call.operands(["x"]).map(|[x]| TensorType::new(*dtype, x.shape.clone())),
-        Prim::Reshape(shape) => shape::infer_reshape(&call, shape),
-        Prim::Transpose(perm) => shape::infer_transpose(&call, perm),
-        Prim::Broadcast { shape, dims } => shape::infer_broadcast(&call, shape, dims),
-        Prim::Slice { starts, steps, sizes } => shape::infer_slice(&call, starts, steps, sizes),
-        Prim::Pad { low, high } => shape::infer_pad(&call, low, high),
-        Prim::Window { sizes, strides, dilations } => window::infer_window(&call, sizes, strides, dilations),
-        Prim::Concat { axis } => shape::infer_concat(&call, *axis),
-        Prim::Reduce { op, axes } => reduce::infer_reduce(&call, *op, axes),
-        Prim::Dot => dot::infer_dot(&call),
+        Prim::Reshape(shape) => shape::infer_reshape(call, shape),
+        Prim::Transpose(perm) => shape::infer_transpose(call, perm),
+        Prim::Broadcast { shape, dims } => shape::infer_broadcast(call, shape, dims),
+        Prim::Slice { starts, steps, sizes } => shape::infer_slice(call, starts, steps, sizes),
+        Prim::Pad { low, high } => shape::infer_pad(call, low, high),
+        Prim::Window { sizes, strides, dilations } => window::infer_window(call, sizes, strides, dilations),
+        Prim::Concat { axis } => shape::infer_concat(call, *axis),
+        Prim::Reduce { op, axes } => reduce::infer_reduce(call, *op, axes),
+        Prim::Dot => dot::infer_dot(call),
         Prim::Conv { strides, pads_low, pads_high, dilations, groups } => {
-            conv::infer_conv(&call, &conv::ConvSpec::new(strides, pads_low, pads_high, dilations, *groups))
+            conv::infer_conv(call, &conv::ConvSpec::new(strides, pads_low, pads_high, dilations, *groups))
         }
-        Prim::Gather { axis } => gather::infer_gather(&call, *axis),
+        Prim::Gather { axis } => gather::infer_gather(call, *axis),
     }
 }
 

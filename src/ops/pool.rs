@@ -15,6 +15,9 @@ use crate::graph::{BinaryOp, Composite, GraphBuilder, NodeId, Op, Prim, ReduceOp
 use crate::tensor::HostTensor;
 use kernels_gen::DType;
 
+/// Windows of a plane up to which a mean may count other numbers of elements at the edges: the numbers are a constant of the graph.
+const MAX_DIVISORS: usize = 1 << 24;
+
 /// What a pool makes of the elements of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolKind {
@@ -70,12 +73,33 @@ impl Pool {
             .collect()
     }
 
+    /// Whether every window along one dimension counts all its elements.
+    fn counts_all(windows: &Windows, count_padding: bool) -> bool {
+        windows.extra == 0 && (count_padding || windows.low + windows.high == 0)
+    }
+
     /// Elements that count, for each window along one dimension.
     fn counts(&self, d: usize, len: usize, windows: &Windows, count_padding: bool) -> Vec<usize> {
         let (first, end) = if count_padding { (0, windows.low + len + windows.high) } else { (windows.low, windows.low + len) };
-        let element = |i: usize, k: usize| i * self.strides[d] + k * self.dilations[d];
-        let counted = |i: usize| (0..self.sizes[d]).filter(|&k| (first..end).contains(&element(i, k))).count();
+        // Of the elements `at`, `at + dilation`... those that lie before `place`.
+        let before = |place: usize, at: usize| place.saturating_sub(at).div_ceil(self.dilations[d]).min(self.sizes[d]);
+        let counted = |i: usize| before(end, i * self.strides[d]) - before(first, i * self.strides[d]);
         (0..windows.count).map(counted).collect()
+    }
+
+    /// What each sum is divided by: one number, or one for each place of the plane.
+    fn divisors(&self, shape: &[usize], windows: &[Windows], count_padding: bool) -> Vec<f64> {
+        if windows.iter().all(|w| Pool::counts_all(w, count_padding)) {
+            return vec![self.sizes.iter().map(|&s| s as f64).product()];
+        }
+        let mut divisors = vec![1.0];
+        for (d, w) in windows.iter().enumerate() {
+            let counts = self.counts(d, shape[d + 2], w, count_padding);
+            divisors = divisors.iter().flat_map(|&o| counts.iter().map(move |&c| o * c as f64)).collect();
+        }
+        // A window that lies in the padding altogether has the mean 0.
+        divisors.iter_mut().for_each(|d| *d = d.max(1.0));
+        divisors
     }
 }
 
@@ -98,9 +122,21 @@ impl Composite for Pool {
         let call = Call::new(self.name(), inputs);
         let [x] = call.operands(["x"])?;
         call.dtype("x", x, if self.kind == PoolKind::Max { NUMERIC } else { FLOATS })?;
-        let windows = self.windows(&x.shape).map_err(|e| call.misfit(e))?;
-        let mut shape = x.shape.clone();
+        let windows = self.windows(&x.shape).map_err(|e| Error::new(e.kind(), call.misfit(e).to_string()))?;
+        let (mut shape, mut padded) = (x.shape.clone(), x.shape.clone());
         shape.iter_mut().skip(2).zip(&windows).for_each(|(size, w)| *size = w.count);
+        padded.iter_mut().skip(2).zip(&windows).for_each(|(size, w)| *size = w.padded(*size));
+        call.countable("the padded x", &padded)?;
+        call.countable("the view of all windows", &[&shape[..], &self.sizes].concat())?;
+        if let PoolKind::Average { count_padding } = self.kind
+            && !windows.iter().all(|w| Pool::counts_all(w, count_padding))
+            && shape[2..].iter().product::<usize>() > MAX_DIVISORS
+        {
+            return Err(Error::limit(
+                call.misfit(format_args!("means over padding have at most {MAX_DIVISORS} windows a plane, here {:?}", &shape[2..]))
+                    .to_string(),
+            ));
+        }
         Ok(TensorType::new(x.dtype, shape))
     }
 
@@ -126,13 +162,7 @@ impl Composite for Pool {
         let axes: Vec<usize> = (2 + spatial..2 + 2 * spatial).collect();
         let reduced = builder.reduce(op, view, &axes, false)?;
         let PoolKind::Average { count_padding } = self.kind else { return Ok(reduced) };
-        let mut divisors = vec![1.0];
-        for (d, w) in windows.iter().enumerate() {
-            let counts = self.counts(d, shape[d + 2], w, count_padding);
-            divisors = divisors.iter().flat_map(|&o| counts.iter().map(move |&c| o * c as f64)).collect();
-        }
-        // A window that lies in the padding altogether has the mean 0.
-        divisors.iter_mut().for_each(|d| *d = d.max(1.0));
+        let divisors = self.divisors(&shape, &windows, count_padding);
         match divisors.first() {
             Some(&first) if divisors.iter().all(|&d| d == first) => builder.binary_scalar(BinaryOp::Div, reduced, first),
             _ => {

@@ -6,6 +6,7 @@ use super::cases::{Cases, plain};
 use super::tolerance::Tolerance;
 use crate::error::{Error, Result};
 use crate::graph::{Prim, TensorType};
+use crate::tensor::MAX_ELEMS;
 use kernels_gen::DType;
 
 /// How far windows may reach over the edges.
@@ -47,6 +48,13 @@ pub(crate) struct Windows {
     pub extra: usize,
     /// Number of windows.
     pub count: usize,
+}
+
+impl Windows {
+    /// Size of a dimension of `len` elements with all its padding.
+    pub fn padded(&self, len: usize) -> usize {
+        self.low + len + self.high + self.extra
+    }
 }
 
 /// Elements a window of `size` spans, or `None` past what can be addressed.
@@ -91,7 +99,9 @@ pub(crate) fn resolve(
         Padding::SameUpper => same(true).ok_or_else(misfit)?,
         Padding::SameLower => same(false).ok_or_else(misfit)?,
     };
-    let padded = len.checked_add(low).and_then(|l| l.checked_add(high)).filter(|&p| p <= isize::MAX as usize / 4).ok_or_else(misfit)?;
+    let padded = len.checked_add(low).and_then(|l| l.checked_add(high)).filter(|&p| p <= MAX_ELEMS).ok_or_else(|| {
+        Error::limit(format!("spatial dimension {axis} of size {len} with padding {low} and {high}: kernels count up to 2^31 elements"))
+    })?;
     let free = padded.checked_sub(span).ok_or_else(misfit)?;
     let mut count = if ceil { free.div_ceil(stride) } else { free / stride } + 1;
     // A window that would begin after the operand and its front padding covers no element.

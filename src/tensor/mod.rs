@@ -58,6 +58,14 @@ pub fn num_elems(shape: &[usize]) -> Result<usize> {
         .ok_or_else(|| Error::limit(format!("shape {shape:?} has more elements than can be addressed")))
 }
 
+/// Most elements of a value of a graph: what kernels count.
+pub const MAX_ELEMS: usize = 1 << 31;
+
+/// Whether a shape has at most [`MAX_ELEMS`] elements.
+pub(crate) fn can_be_counted(shape: &[usize]) -> bool {
+    num_elems(shape).is_ok_and(|count| count <= MAX_ELEMS)
+}
+
 /// Row-major strides, in elements.
 pub fn strides(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1; shape.len()];

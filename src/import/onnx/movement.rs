@@ -8,6 +8,9 @@ use crate::ops::shape::{fill_shape, resolve_axis};
 use crate::tensor::{HostTensor, num_elems};
 use kernels_gen::DType;
 
+/// Size up to which a dimension may be padded with its own elements: their places are a constant of the graph.
+const MAX_REPEATED: usize = 1 << 24;
+
 pub(super) fn handler(op: &str) -> Option<Handler> {
     Some(match op {
         "Constant" => constant,
@@ -211,7 +214,12 @@ fn split(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
     let parts = match call.ints_of(im, "split", 1)? {
         Some(parts) => sizes(&parts)?,
         None => {
-            let count = usize::try_from(call.int("num_outputs", call.num_outputs() as i64)).unwrap_or(0).max(1);
+            let outputs = call.num_outputs();
+            let count = call.int("num_outputs", outputs as i64);
+            let count = usize::try_from(count).ok().filter(|&n| (1..=outputs).contains(&n));
+            let count = count.ok_or_else(|| {
+                Error::malformed(format!("num_outputs is {}, the node has {outputs} outputs", call.int("num_outputs", 0)))
+            })?;
             let each = shape[axis].div_ceil(count);
             (0..count).map(|i| each.min(shape[axis].saturating_sub(i * each))).collect()
         }
@@ -320,8 +328,12 @@ fn cut(pad: i64) -> usize {
 
 /// Which of `len` elements stands in each place of the padded dimension.
 fn repeated(mode: &str, len: usize, low: usize, high: usize) -> Result<Vec<i32>> {
-    let total = len.checked_add(low).and_then(|t| t.checked_add(high)).filter(|&t| len > 0 && t <= i32::MAX as usize);
-    let total = total.ok_or_else(|| Error::invalid(format!("mode `{mode}` cannot pad a dimension of size {len} by {low} and {high}")))?;
+    let total = len.checked_add(low).and_then(|t| t.checked_add(high)).filter(|&t| len > 0 && t <= MAX_REPEATED);
+    let total = total.ok_or_else(|| {
+        Error::limit(format!(
+            "mode `{mode}` cannot pad a dimension of size {len} by {low} and {high}: it takes sizes from 1, padded up to {MAX_REPEATED}"
+        ))
+    })?;
     let (len, low) = (len as i64, low as i64);
     let period = (2 * (len - 1)).max(1);
     let index = |place: i64| match mode {
