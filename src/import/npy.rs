@@ -1,8 +1,9 @@
 //! NumPy's array files (`.npy`).
 
+use std::cmp::Ordering;
 use std::path::Path;
 
-use npyz::{NpyFile, Order, TypeChar, WriterBuilder};
+use npyz::{NpyFile, NpyHeader, Order, TypeChar, WriterBuilder};
 
 use crate::error::{Error, Result};
 use crate::files;
@@ -19,22 +20,38 @@ pub fn read(path: impl AsRef<Path>) -> Result<HostTensor> {
 /// Reads the contents of a file: float32, int32, uint32, int8, uint8, bool, and int64 (as i32, if every value fits).
 pub fn parse(bytes: &[u8]) -> Result<HostTensor> {
     let broken = |e: std::io::Error| Error::malformed(format!("not a complete NPY file: {e}")).with_source(e);
-    let file = NpyFile::new(bytes).map_err(broken)?;
-    let shape: Vec<usize> = file
+    let mut elements = bytes;
+    let header = NpyHeader::from_reader(&mut elements).map_err(broken)?;
+    let npyz::DType::Plain(ty) = header.dtype() else {
+        return Err(Error::unsupported(format!("NPY records cannot be read; allowed are {ALLOWED}")));
+    };
+    let foreign = || Error::unsupported(format!("NPY element type {ty} cannot be read; allowed are {ALLOWED}"));
+    let size = ty.num_bytes().ok_or_else(foreign)?;
+    let shape: Vec<usize> = header
         .shape()
         .iter()
         .map(|&d| usize::try_from(d))
         .collect::<Result<_, _>>()
-        .map_err(|_| Error::limit(format!("shape {:?} cannot be addressed", file.shape())))?;
-    let (count, order) = (num_elems(&shape)?, file.order());
-    let npyz::DType::Plain(ty) = file.dtype() else {
-        return Err(Error::unsupported(format!("NPY records cannot be read; allowed are {ALLOWED}")));
-    };
-    let size = ty.num_bytes().unwrap_or(0);
-    // The stated size is checked before anything is allocated for it.
-    if size == 0 || count.checked_mul(size).is_none_or(|needed| needed > bytes.len()) {
-        return Err(Error::malformed(format!("the NPY file states {ty} {shape:?} and is shorter than that: {} bytes", bytes.len())));
+        .map_err(|_| Error::limit(format!("shape {:?} cannot be addressed", header.shape())))?;
+    let (count, order) = (num_elems(&shape)?, header.order());
+    let is_read = matches!(
+        (ty.type_char(), size),
+        (TypeChar::Float | TypeChar::Uint, 4) | (TypeChar::Int, 1 | 4 | 8) | (TypeChar::Uint | TypeChar::Bool, 1)
+    );
+    if !is_read {
+        return Err(foreign());
     }
+    // The stated size is checked before anything is allocated for it.
+    let fault = match count.checked_mul(size).map(|needed| elements.len().cmp(&needed)) {
+        Some(Ordering::Equal) => None,
+        Some(Ordering::Greater) => Some("longer"),
+        Some(Ordering::Less) | None => Some("shorter"),
+    };
+    if let Some(fault) = fault {
+        let found = elements.len();
+        return Err(Error::malformed(format!("the NPY file states {ty} {shape:?} and is {fault} than that: {found} bytes of elements")));
+    }
+    let file = NpyFile::with_header(header, elements);
     let tensor = match (ty.type_char(), size) {
         (TypeChar::Float, 4) => HostTensor::new(shape, file.into_vec::<f32>().map_err(broken)?)?,
         (TypeChar::Int, 4) => HostTensor::new(shape, file.into_vec::<i32>().map_err(broken)?)?,
@@ -43,7 +60,7 @@ pub fn parse(bytes: &[u8]) -> Result<HostTensor> {
         (TypeChar::Uint, 4) => HostTensor::new(shape, file.into_vec::<u32>().map_err(broken)?)?,
         (TypeChar::Uint, 1) => HostTensor::new(shape, file.into_vec::<u8>().map_err(broken)?)?,
         (TypeChar::Bool, 1) => HostTensor::from_bools(shape, &file.into_vec::<bool>().map_err(broken)?)?,
-        _ => return Err(Error::unsupported(format!("NPY element type {ty} cannot be read; allowed are {ALLOWED}"))),
+        _ => return Err(foreign()),
     };
     match order {
         Order::C => Ok(tensor),
@@ -145,6 +162,14 @@ mod tests {
             assert!(parse(&good[..end]).is_err(), "cut at {end}");
         }
         assert!(parse(&encode(&[1], Order::C, vec![1f64])).unwrap_err().to_string().contains("float32"));
+        let longer = parse(&[&good[..], &[0]].concat()).unwrap_err().to_string();
+        assert!(longer.contains("longer") && longer.contains("17 bytes"), "{longer}");
+        // What cannot be read is said before what is missing.
+        let text = String::from_utf8_lossy(&good[10..good.len() - 16]).replace("<f4'", "|O' ");
+        let object = parse(&[&good[..10], text.as_bytes(), &[0; 2]].concat()).unwrap_err().to_string();
+        assert!(object.contains("float32") && !object.contains("shorter"), "{object}");
+        let double = encode(&[9], Order::C, vec![1f64; 9]);
+        assert!(parse(&double[..double.len() - 1]).unwrap_err().to_string().contains("float32"));
         let at = good.windows(2).position(|w| w == b"(4").unwrap();
         let mut huge = good.clone();
         huge[at..at + 16].copy_from_slice(b"(9999999999,), }");

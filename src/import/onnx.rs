@@ -1,7 +1,7 @@
 //! ONNX models as graphs.
 //!
 //! A model is imported whole or not at all: operators that are not supported are listed together before any work. 64-bit integers become 32-bit
-//! ones where every value fits. What a model computes from shapes alone is known here, so that shapes are numbers in the graph.
+//! ones where every value fits. Operator sets 7 to 23 are read; a newer one is read by the rules of 23, with a warning on the log. What a model computes from shapes alone is known here, so that shapes are numbers in the graph.
 
 mod activation;
 mod elementwise;
@@ -29,6 +29,9 @@ pub use tensor::parse_tensor;
 
 /// Oldest operator set that is read: before it, broadcasting had other rules.
 const OLDEST_OPSET: i64 = 7;
+
+/// Newest operator set whose operators are read by their rules. A newer one changes few operators, so that a model of it is read with a warning.
+const NEWEST_OPSET: i64 = 23;
 
 /// What a model leaves open.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -113,6 +116,7 @@ pub fn parse(bytes: &[u8], folder: Option<&Path>, options: &ImportOptions) -> Re
         let name = info.name.as_deref().unwrap_or_default();
         let value = importer.lookup(name).ok_or_else(|| Error::malformed(format!("no node produces the output `{name}`")))?;
         let id = importer.node(&value.clone()).map_err(|e| e.context(format_args!("output `{name}`")))?;
+        check_output(info, importer.builder.ty(id)).map_err(|e| e.context(format_args!("output `{name}`")))?;
         importer.builder.output(name, id)?;
         outputs.push((name.to_string(), importer.builder.ty(id).clone()));
     }
@@ -132,11 +136,15 @@ pub fn input_names(bytes: &[u8]) -> Result<Vec<String>> {
 
 fn opset(model: &ModelProto) -> Result<i64> {
     let own = model.opset_import.iter().find(|o| is_standard(o.domain.as_deref()));
-    let version = own.and_then(|o| o.version).unwrap_or(1);
+    let own = own.ok_or_else(|| Error::malformed("the model states no operator set; it is incomplete, or older than operator sets"))?;
+    let version = own.version.unwrap_or(1);
     if version < OLDEST_OPSET {
         return Err(Error::unsupported(format!(
             "the model states operator set {version}; {OLDEST_OPSET} and newer are read: convert it with onnx.version_converter"
         )));
+    }
+    if version > NEWEST_OPSET {
+        log::warn!("the model states operator set {version}; {NEWEST_OPSET} is the newest whose rules are known, and it is read by those");
     }
     Ok(version)
 }
@@ -175,6 +183,26 @@ fn check_support(graph: &GraphProto) -> Result<()> {
     Err(Error::unsupported(format!("the model uses operators that are not supported: {list}")))
 }
 
+/// Refuses an output whose stated type is not that of the value.
+fn check_output(info: &ValueInfoProto, found: &TensorType) -> Result<()> {
+    let Some(stated) = info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref()) else { return Ok(()) };
+    if let Some(elem) = stated.elem_type
+        && !tensor::dtype(elem).is_ok_and(|dtype| dtype == found.dtype)
+    {
+        return Err(Error::malformed(format!("the model states element type {elem}, its nodes compute {found}")));
+    }
+    let Some(shape) = &stated.shape else { return Ok(()) };
+    if shape.dim.len() != found.rank() {
+        return Err(Error::malformed(format!("the model states {} dimensions, its nodes compute {found}", shape.dim.len())));
+    }
+    // A dimension without a value, or with a name, is open.
+    let sizes = shape.dim.iter().zip(&found.shape).enumerate().filter_map(|(d, (dim, &size))| Some((d, dim.dim_value?, size)));
+    match sizes.into_iter().find(|&(_, value, size)| usize::try_from(value) != Ok(size)) {
+        Some((d, value, _)) => Err(Error::malformed(format!("the model states size {value} for dimension {d}, its nodes compute {found}"))),
+        None => Ok(()),
+    }
+}
+
 /// Type of a model's input, its open dimensions filled from the options.
 fn input_type(name: &str, info: &ValueInfoProto, options: &ImportOptions) -> Result<TensorType> {
     let fail = |message: String| Error::invalid(format!("input `{name}`: {message}"));
@@ -197,8 +225,9 @@ fn input_type(name: &str, info: &ValueInfoProto, options: &ImportOptions) -> Res
     for (d, dim) in shape.dim.iter().enumerate() {
         let given = given.map(|g| g[d]);
         let size = match (dim.dim_value, dim.dim_param.as_deref().filter(|p| !p.is_empty())) {
-            (Some(value), None) if value >= 0 => {
-                let size = usize::try_from(value).map_err(|_| fail(format!("dimension {d} of size {value} cannot be addressed")))?;
+            (Some(value), None) => {
+                let size = usize::try_from(value);
+                let size = size.map_err(|_| fail(format!("the model states size {value} for dimension {d}; sizes are not negative")))?;
                 if given.is_some_and(|g| g != size) {
                     return Err(fail(format!("the model fixes dimension {d} at {size}, {} is given", given.unwrap_or(0))));
                 }

@@ -7,8 +7,29 @@ use crate::error::{Error, Result};
 
 /// Decodes a message; `what` names it in the error.
 pub(super) fn decode<M: DecodeMessage<Types = OwnedValues>>(bytes: &[u8], what: &str) -> Result<M> {
+    if !is_whole(bytes) {
+        return Err(Error::malformed(format!("the file is truncated, or is no {what}: its last field is not complete")));
+    }
     M::decode(Bytes { bytes, at: 0, stack: stack_position() })
         .map_err(|e| Error::malformed(format!("not a complete {what}: {e}")).with_source(e))
+}
+
+/// Whether the outermost fields end where the bytes end. The decoder takes an end between two fields for that of the message, at any depth.
+fn is_whole(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let Ok(tag) = read_varint(&mut rest) else { return false };
+        let len = match tag & 7 {
+            0 => read_varint(&mut rest).ok().map(|_| 0),
+            1 => Some(8),
+            2 => read_varint(&mut rest).ok().and_then(|len| usize::try_from(len).ok()),
+            5 => Some(4),
+            _ => None,
+        };
+        let Some(after) = len.and_then(|len| rest.get(len..)) else { return false };
+        rest = after;
+    }
+    true
 }
 
 /// Bytes of stack that nested messages may take: a thread has 2 MiB, and a file can nest as deep as it is long.

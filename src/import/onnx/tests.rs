@@ -6,6 +6,7 @@ use rten_onnx::onnx::{
 };
 
 use super::*;
+use crate::graph::{Op, Prim};
 use crate::ops::reference_graph;
 use crate::tensor::HostTensor;
 use kernels_gen::DType;
@@ -44,7 +45,18 @@ fn longs(name: &str, dims: &[i64], values: &[i64]) -> TensorProto {
 }
 
 fn model(opset: i64, input: Vec<ValueInfoProto>, initializer: Vec<TensorProto>, node: Vec<NodeProto>, outputs: &[&str]) -> Vec<u8> {
-    let output = outputs.iter().map(|o| info(o, DataType::FLOAT, &[])).collect();
+    let output = outputs.iter().map(|o| ValueInfoProto { name: Some(o.to_string()), r#type: None }).collect();
+    model_stating(opset, input, initializer, node, output)
+}
+
+/// A model that states the types of its outputs.
+fn model_stating(
+    opset: i64,
+    input: Vec<ValueInfoProto>,
+    initializer: Vec<TensorProto>,
+    node: Vec<NodeProto>,
+    output: Vec<ValueInfoProto>,
+) -> Vec<u8> {
     let model = ModelProto {
         ir_version: Some(8),
         graph: Some(GraphProto { node, initializer, input, output, ..Default::default() }),
@@ -339,4 +351,112 @@ fn tensors_of_every_element_type() {
     assert!(parse(tensor(DataType::INT64, &i64::MAX.to_le_bytes())).unwrap_err().to_string().contains("does not fit"));
     assert!(parse(tensor(DataType::DOUBLE, &[0; 8])).unwrap_err().to_string().contains("DOUBLE"));
     assert!(parse(tensor(DataType::INT32, &[0; 3])).is_err());
+}
+
+#[test]
+fn sizes_past_what_is_counted_are_refused_before_anything_is_allocated() {
+    let node_of = |op: &str, inputs: &[&str], attributes| vec![node(op, inputs, &["y"], attributes)];
+    let far = 3_000_000_000;
+    let mut cases = Vec::new();
+    for op in ["AveragePool", "MaxPool"] {
+        for pads in [[far; 4], [0, 0, 0, far], [i64::MAX; 4], [1 << 20; 4]] {
+            let attributes = vec![ints("kernel_shape", &[2, 2]), ints("pads", &pads), ints("strides", &[1 << 19, 1 << 19])];
+            cases.push((x(&["1", "1", "9", "9"]), vec![], node_of(op, &["x"], attributes)));
+        }
+        // The window view would be too large, though operand and result are not.
+        let attributes = vec![ints("kernel_shape", &[1 << 17]), ints("pads", &[1 << 17, 1 << 17])];
+        cases.push((x(&["1", "1", "9"]), vec![], node_of(op, &["x"], attributes)));
+    }
+    // As many means as the operand and its padding have places.
+    let attributes = vec![ints("kernel_shape", &[1]), ints("pads", &[1 << 30, 0])];
+    cases.push((x(&["1", "1", "9"]), vec![], node_of("AveragePool", &["x"], attributes)));
+    let attributes = vec![ints("kernel_shape", &[2]), int("ceil_mode", 1), ints("dilations", &[1 << 40])];
+    cases.push((x(&["1", "1", "9"]), vec![], node_of("MaxPool", &["x"], [attributes, vec![ints("pads", &[1 << 40, 9])]].concat())));
+    for pads in [[far; 4], [0, 0, far, 0], [1 << 20; 4]] {
+        let weights = floats("w", &[1, 1, 1, 1], &[1.0]);
+        let attributes = vec![ints("pads", &pads), ints("strides", &[1 << 19, 1 << 19])];
+        cases.push((x(&["1", "1", "9", "9"]), vec![weights], node_of("Conv", &["x", "w"], attributes)));
+    }
+    let text = |name: &str, s: &str| AttributeProto {
+        name: Some(name.into()),
+        s: Some(s.into()),
+        r#type: Some(AttributeType::STRING),
+        ..Default::default()
+    };
+    for mode in ["constant", "edge", "reflect", "wrap"] {
+        cases.push((x(&["3"]), vec![longs("p", &[2], &[0, far])], node_of("Pad", &["x", "p"], vec![text("mode", mode)])));
+    }
+    let sides = || vec![longs("s", &[2], &[1 << 16, 1 << 16])];
+    cases.push((x(&["1", "1"]), sides(), node_of("Expand", &["x", "s"], vec![])));
+    cases.push((x(&["1", "1"]), sides(), node_of("Tile", &["x", "s"], vec![])));
+    cases.push((x(&["1"]), sides(), node_of("ConstantOfShape", &["s"], vec![])));
+    cases.push((x(&["65536", "1", "65536"]), vec![], node_of("Relu", &["x"], vec![])));
+    for (input, constants, nodes) in cases {
+        let shown = format!("{nodes:?}");
+        let error = import(&model(13, input, constants, nodes, &["y"])).expect_err(&shown);
+        assert_eq!(error.kind(), crate::ErrorKind::Limit, "{error}: {shown}");
+    }
+    let split = node_of("Split", &["x"], vec![int("num_outputs", 1 << 40)]);
+    assert!(message(&model(18, x(&["4"]), vec![], split, &["y"])).contains("1099511627776"));
+    let wide = Op::from(Prim::Broadcast { shape: vec![1 << 16, 1 << 16], dims: vec![] });
+    let one = crate::ops::RefTensor::new(DType::F32, [], vec![1.0]).unwrap();
+    assert_eq!(crate::ops::reference(&wide, &[&one]).unwrap_err().kind(), crate::ErrorKind::Limit);
+}
+
+#[test]
+fn means_over_far_padding_take_no_more_than_their_windows() {
+    // Windows of 2 in 2^30 zeros, 9 elements and 2^30 zeros; the middle ones meet elements.
+    let attributes = |count| {
+        vec![
+            ints("kernel_shape", &[2]),
+            ints("pads", &[1 << 30, (1 << 30) - 9]),
+            ints("strides", &[1 << 29]),
+            int("count_include_pad", count),
+        ]
+    };
+    for (count, middle) in [(0, 1.0), (1, 1.0)] {
+        let bytes = model(13, x(&["1", "1", "9"]), vec![], vec![node("AveragePool", &["x"], &["y"], attributes(count))], &["y"]);
+        let model = import(&bytes).unwrap();
+        let mut builder = crate::graph::GraphBuilder::new();
+        let x = builder.input("x", model.inputs[0].1.clone()).unwrap();
+        let pools = model.graph.nodes().iter().filter_map(|n| if let Op::Composite(pool) = &n.op { Some(pool) } else { None });
+        pools.for_each(|pool| assert!(pool.decompose(&mut builder, &[x]).is_ok()));
+        let graph = builder.finish();
+        assert!(graph.nodes().len() > 3);
+        assert_eq!(model.outputs[0].1.shape, [1, 1, 4]);
+        assert!(graph.nodes().iter().all(|n| !matches!(&n.op, Op::Prim(Prim::Constant(c)) if c.tensor().num_elems() > 4)));
+        assert_eq!(run(&bytes, &[1.0; 9])[0].1, [0.0, 0.0, middle, 0.0]);
+    }
+}
+
+#[test]
+fn what_a_model_states_must_be_what_it_computes() {
+    let with = |output: ValueInfoProto| model_stating(13, x(&["2", "3"]), vec![], vec![node("Relu", &["x"], &["y"], vec![])], vec![output]);
+    for dims in [["2", "3"], ["N", "3"], ["N", "M"]] {
+        import(&with(info("y", DataType::FLOAT, &dims))).unwrap();
+    }
+    for (output, part) in [
+        (info("y", DataType::FLOAT, &["2", "4"]), "size 4 for dimension 1"),
+        (info("y", DataType::FLOAT, &["-1", "3"]), "size -1 for dimension 0"),
+        (info("y", DataType::FLOAT, &["6"]), "1 dimensions"),
+        (info("y", DataType::INT32, &["2", "3"]), "INT32"),
+        (info("y", DataType::DOUBLE, &["2", "3"]), "DOUBLE"),
+    ] {
+        let message = message(&with(output));
+        assert!(message.contains(part) && message.contains("output `y`") && message.contains("f32[2, 3]"), "{message}");
+    }
+    let negative = message(&model(13, x(&["2", "-5"]), vec![], vec![node("Relu", &["x"], &["y"], vec![])], &["y"]));
+    assert!(negative.contains("-5") && negative.contains("dimension 1"), "{negative}");
+}
+
+#[test]
+fn a_truncated_model_is_called_one_and_a_newer_operator_set_is_read() {
+    let relu = |opset| model(opset, x(&["2"]), vec![], vec![node("Relu", &["x"], &["y"], vec![])], &["y"]);
+    let whole = relu(NEWEST_OPSET);
+    for end in 1..whole.len() {
+        let error = import(&whole[..end]).expect_err("cut");
+        assert_eq!(error.kind(), crate::ErrorKind::Malformed, "cut at {end}: {error}");
+    }
+    assert!(message(&whole[..whole.len() - 9]).contains("truncated"));
+    assert_eq!(import(&relu(NEWEST_OPSET + 1)).unwrap().opset, NEWEST_OPSET + 1);
 }
