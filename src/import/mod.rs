@@ -47,9 +47,13 @@ impl ImageSet {
                 return Err(Error::invalid(format!("{} values of {what} for {channels} channels; give 1 or {channels}", values.len())));
             }
         }
-        let divisors = std.iter().chain([&scale]);
-        if let Some(bad) = divisors.into_iter().find(|&&v| v == 0.0 || !v.is_finite()) {
-            return Err(Error::invalid(format!("scale and std must be finite and not 0, one is {bad}")));
+        for (what, values) in [("scale", &[scale][..]), ("std", std)] {
+            if let Some(bad) = values.iter().find(|&&v| v <= 0.0 || !v.is_finite()) {
+                return Err(Error::invalid(format!("{what} must be positive and finite, it is {bad}")));
+            }
+        }
+        if let Some(bad) = mean.iter().find(|v| !v.is_finite()) {
+            return Err(Error::invalid(format!("mean must be finite, it is {bad}")));
         }
         let bytes: &[u8] = self.images.as_slice()?;
         let plane = height * width;
@@ -80,6 +84,12 @@ mod tests {
         assert_eq!(batch.as_slice::<f32>().unwrap(), [6.0, 2.0]);
         assert!(set.batch(1..3, 1.0, &[0.0], &[1.0], false).is_err());
         assert!(set.batch(0..1, 1.0, &[0.0; 3], &[1.0], false).is_err());
-        assert!(set.batch(0..1, 1.0, &[0.0], &[0.0], false).is_err());
+        for bad in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            assert!(set.batch(0..1, 1.0, &[0.0], &[1.0, bad], false).unwrap_err().to_string().contains("std"));
+            assert!(set.batch(0..1, bad, &[0.0], &[1.0], false).unwrap_err().to_string().contains("scale"));
+        }
+        for bad in [f32::NAN, f32::NEG_INFINITY] {
+            assert!(set.batch(0..1, 1.0, &[0.0, bad], &[1.0], false).unwrap_err().to_string().contains("mean"));
+        }
     }
 }
