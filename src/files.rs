@@ -9,6 +9,24 @@ use std::path::{Path, PathBuf};
 pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
     let fail = |e: std::io::Error| Error::io(path, "write", e);
+    let mut file = beside(path)?;
+    file.as_file_mut().write_all(bytes).map_err(fail)?;
+    file.as_file().sync_all().map_err(fail)?;
+    file.persist(path).map_err(|e| fail(e.error))?;
+    Ok(())
+}
+
+/// Whether [`write_atomic`] can write to `path`, for those who would work long before they do.
+pub fn check_writable(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    if path.is_dir() {
+        return Err(Error::io(path, "write", std::io::ErrorKind::IsADirectory.into()));
+    }
+    beside(path).map(|_| ())
+}
+
+/// A new file in the folder of `path`. Its own name, which means nothing to anybody, is kept out of the error.
+fn beside(path: &Path) -> Result<tempfile::NamedTempFile> {
     let folder = path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".sublane-");
@@ -18,11 +36,7 @@ pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    let mut file = builder.tempfile_in(folder).map_err(fail)?;
-    file.write_all(bytes).map_err(fail)?;
-    file.as_file().sync_all().map_err(fail)?;
-    file.persist(path).map_err(|e| fail(e.error))?;
-    Ok(())
+    builder.tempfile_in(folder).map_err(|e| Error::io(path, "write", e.kind().into()))
 }
 
 /// All bytes of a file.
@@ -84,6 +98,12 @@ mod tests {
         let error = write_atomic(folder.path().join("no/such/folder"), b"x").expect_err("refused");
         assert_eq!(error.kind(), ErrorKind::Io);
         assert!(error.to_string().contains("no/such/folder"), "{error}");
+        check_writable(&path).expect("can be written");
+        for bad in [folder.path().to_path_buf(), folder.path().join("no/such/folder"), path.join("below a file")] {
+            let error = check_writable(&bad).expect_err("refused").to_string();
+            assert!(error.contains(&bad.display().to_string()) && !error.contains(".sublane-"), "{error}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 1);
     }
 
     #[test]

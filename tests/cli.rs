@@ -116,6 +116,8 @@ fn the_demonstration_agrees_at_any_seed_and_at_the_limits_of_webgpu() {
     for args in [&["demo", "--json", "--seed", "3"][..], &["demo", "--json", "--limits", "webgpu"]] {
         let object = json(args);
         assert_eq!((&object["failed"], &object["passed"]), (&0.into(), &object["rows"].as_array().expect("rows").len().into()));
+        assert_eq!(object["limits"], if args.contains(&"webgpu") { "webgpu" } else { "native" });
+        assert!(object["target"].is_string());
     }
 }
 
@@ -136,6 +138,20 @@ fn every_kernel_is_valid() {
     let rows = object["rows"].as_array().expect("rows");
     assert_eq!(object["passed"].as_u64(), Some(rows.len() as u64));
     assert!(rows.iter().all(|row| row["result"] == "valid"));
+}
+
+#[test]
+fn nobody_needs_to_read_standard_error() {
+    let (reader, closed) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut sinks = vec![Stdio::from(closed)];
+    if let Ok(full) = std::fs::File::options().write(true).open("/dev/full") {
+        sinks.push(full.into());
+    }
+    for sink in sinks {
+        let status = sublane(&["run", "none.onnx"]).stdout(Stdio::null()).stderr(sink).status().expect("starts");
+        assert_eq!(status.code(), Some(1));
+    }
 }
 
 #[test]

@@ -105,6 +105,27 @@ fn run_takes_arrays_and_writes_arrays() {
 }
 
 #[test]
+fn run_writes_every_output_to_a_file_of_its_own() {
+    let folder = tempfile::tempdir().expect("folder");
+    let folder = folder.path();
+    let graph = GraphProto {
+        node: vec![node("Relu", &["x"], "a/b"), node("Neg", &["x"], "a_b")],
+        input: vec![info("x", &[Some(2)])],
+        output: vec![info("a/b", &[Some(2)]), info("a_b", &[Some(2)])],
+        ..Default::default()
+    };
+    let opset_import = vec![OperatorSetIdProto { domain: None, version: Some(13) }];
+    let model = ModelProto { ir_version: Some(8), graph: Some(graph), opset_import, ..Default::default() }.write_buf().expect("encodes");
+    std::fs::write(folder.join("two.onnx"), model).expect("written");
+    npy::write(folder.join("x.npy"), &HostTensor::new([2], vec![-1f32, 2.0]).expect("fits")).expect("written");
+    let object = json(folder, &["run", "two.onnx", "--input", "x=x.npy", "--output", "out"]);
+    for (at, expected) in [[0.0, 2.0], [1.0, -2.0]].iter().enumerate() {
+        let file = object["rows"][at]["file"].as_str().expect("a file");
+        assert_eq!(npy::read(folder.join(file)).expect("written").as_slice::<f32>().expect("f32"), expected, "{file}");
+    }
+}
+
+#[test]
 fn bad_input_exits_1_and_says_what_to_do() {
     let folder = folder();
     let folder = folder.path();
@@ -112,6 +133,7 @@ fn bad_input_exits_1_and_says_what_to_do() {
     std::fs::write(folder.join("cut.onnx"), &bytes[..bytes.len() - 3]).expect("written");
     npy::write(folder.join("ints.npy"), &HostTensor::new([1, 1, 2, 2], vec![1i32; 4]).expect("fits")).expect("written");
     npy::write(folder.join("wide.npy"), &HostTensor::new([1, 1, 2, 3], vec![1f32; 6]).expect("fits")).expect("written");
+    std::fs::create_dir_all(folder.join("taken/scores.npy")).expect("made");
     for (args, parts) in [
         (&["run", "none.onnx"][..], &["none.onnx"][..]),
         (&["run", "cut.onnx"], &["cut.onnx"]),
@@ -122,12 +144,16 @@ fn bad_input_exits_1_and_says_what_to_do() {
         (&["run", "model.onnx", "--input", "x=zeros", "--input", "x=random"], &["twice"]),
         (&["run", "model.onnx", "--memory-limit", "16"], &["memory"]),
         (&["explain", "none.onnx"], &["none.onnx"]),
+        (&["run", "model.onnx", "--output", "model.onnx/out"], &["`model.onnx/out`"]),
+        (&["run", "model.onnx", "--output", "taken"], &["`taken/scores.npy`"]),
+        (&["bench", "all", "--html", "none/page.html"], &["`none/page.html`"]),
+        (&["bench", "all", "--html", "taken"], &["`taken`"]),
         (&["eval", "model.onnx", "--dataset", "cifar10:none.bin"], &["none.bin"]),
         (&["eval", "model.onnx", "--dataset", "mnist-idx:."], &["images-idx3-ubyte"]),
     ] {
         let (code, message) = fails(folder, args);
         assert_eq!(code, Some(1), "{args:?}: {message}");
-        assert!(parts.iter().all(|part| message.contains(part)), "{args:?}: {message}");
+        assert!(parts.iter().all(|part| message.contains(part)) && !message.contains(".sublane-"), "{args:?}: {message}");
     }
     for args in [
         &["run"][..],
@@ -154,6 +180,7 @@ fn eval_counts_what_is_right_and_says_how_it_prepared() {
         let object = json(folder, &["eval", "model.onnx", "--dataset", "mnist-idx:.", "--batch", "2", "--mode", mode]);
         assert_eq!((&object["correct"], &object["total"], &object["top1"]), (&4.into(), &5.into(), &0.8.into()));
         assert_eq!((&object["scale"], &object["batch"], &object["mode"]), (&1.0.into(), &2.into(), &mode.into()));
+        assert_eq!(object["limits"], "native");
         assert!(object["images_per_s"].as_f64().is_some_and(|x| x > 0.0));
     }
     // A mean above every pixel turns all scores to 0, of which the first wins.
@@ -162,6 +189,12 @@ fn eval_counts_what_is_right_and_says_how_it_prepared() {
     assert_eq!((&object["correct"], &object["total"], &object["batch"]), (&2.into(), &4.into(), &64.into()));
     let (code, message) = fails(folder, &["eval", "model.onnx", "--dataset", "mnist-idx:.", "--std", "1,2,3"]);
     assert!(code == Some(1) && message.contains("std"), "{message}");
+    for (option, value) in
+        [("--mean", "nan"), ("--mean", "-inf"), ("--mean", "inf"), ("--scale", "-1"), ("--scale", "0"), ("--std", "-1"), ("--std", "-nan")]
+    {
+        let (code, message) = fails(folder, &["eval", "model.onnx", "--dataset", "mnist-idx:.", option, value]);
+        assert!(code == Some(1) && message.contains(&option[2..]) && message.contains("finite"), "{option} {value}: {message}");
+    }
     std::fs::copy(folder.join("t10k-labels-idx1-ubyte"), folder.join("t10k-labels-idx1-ubyte.old")).expect("copied");
     let (code, message) = fails(folder, &["eval", "model.onnx", "--dataset", "mnist-idx:."]);
     assert!(code == Some(1) && message.contains("t10k-labels-idx1-ubyte.old"), "{message}");

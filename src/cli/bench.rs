@@ -25,7 +25,7 @@ pub(super) struct Command {
     #[arg(value_name = "MODEL.onnx")]
     models: Vec<PathBuf>,
     /// Batch sizes of models that leave it open [default: 1]
-    #[arg(long = "batch", value_name = "N", value_delimiter = ',', value_parser = model::batch)]
+    #[arg(long = "batch", value_name = "N", value_delimiter = ',', value_parser = model::batch, allow_negative_numbers = true)]
     batches: Vec<usize>,
     /// Fewer rounds, and none of what takes seconds a run
     #[arg(long)]
@@ -48,6 +48,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
         let message = format!("`bench {what}` takes no models and no batch sizes; `bench model` and `bench {ALL}` do");
         super::Cli::command().error(ErrorKind::ArgumentConflict, message).exit();
     }
+    html.iter().try_for_each(files::check_writable)?;
     let choice = Choice { seed: options.seed, quick: *quick, models: models.clone(), batches: batches.clone() };
     let device = super::device::open(options)?;
     let bars = Bars::new(options);

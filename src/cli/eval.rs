@@ -20,19 +20,19 @@ pub(super) struct Command {
     #[arg(long, value_name = "cifar10:FILE|mnist-idx:DIR")]
     dataset: DataSet,
     /// Use the first N images only
-    #[arg(long, value_name = "N", value_parser = model::batch)]
+    #[arg(long, value_name = "N", value_parser = model::batch, allow_negative_numbers = true)]
     limit: Option<usize>,
     /// Images of a run, where the model leaves it open
-    #[arg(long, value_name = "B", default_value = "64", value_parser = model::batch)]
+    #[arg(long, value_name = "B", default_value = "64", value_parser = model::batch, allow_negative_numbers = true)]
     batch: usize,
     /// Divisor of the bytes [default: by data set]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
     scale: Option<f32>,
     /// Subtracted after that, one value or one a channel [default: by data set]
-    #[arg(long, value_name = "A,B,C", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',', allow_hyphen_values = true)]
     mean: Option<Vec<f32>>,
     /// Divisor after that, one value or one a channel [default: by data set]
-    #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',', allow_hyphen_values = true)]
     std: Option<Vec<f32>>,
     /// Order of the channels
     #[arg(long, value_enum, default_value_t = Order::Rgb)]
@@ -78,6 +78,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let mut report = super::device::report("eval", &device, options);
     report.field("model", "model", command.model.path.display().to_string(), "");
     report.field("dataset", "data set", command.dataset.name(), "");
+    report.field("limits", "limits", options.limits.name(), "");
     report.field("scale", "scale", as_written(preparation.scale), "");
     report.field("mean", "mean", preparation.mean.into_iter().map(as_written).collect::<Vec<_>>(), "");
     report.field("std", "std", preparation.std.into_iter().map(as_written).collect::<Vec<_>>(), "");

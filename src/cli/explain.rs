@@ -15,7 +15,7 @@ pub(super) struct Command {
     #[command(flatten)]
     model: ModelFile,
     /// Size of a first dimension that the model leaves open
-    #[arg(long, value_name = "N", default_value = "1", value_parser = model::batch)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = model::batch, allow_negative_numbers = true)]
     batch: usize,
     /// How operations are grouped into kernels
     #[arg(long, value_enum, default_value_t = ModeName::Compiled)]

@@ -71,7 +71,7 @@ pub fn main() -> ExitCode {
         Ok(Outcome::Failed) => ExitCode::FAILURE,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            output::complain(&error);
             ExitCode::FAILURE
         }
     }

@@ -15,10 +15,10 @@ pub(super) struct Options {
     #[arg(long, global = true, value_enum, default_value_t = Autotune::Off)]
     pub autotune: Autotune,
     /// Most device memory to use, such as 512M or 2G (powers of 1024)
-    #[arg(long, global = true, value_name = "SIZE", value_parser = size_bytes)]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size_bytes, allow_negative_numbers = true)]
     pub memory_limit: Option<u64>,
     /// Seed of everything random
-    #[arg(long, global = true, value_name = "N", default_value_t = 0)]
+    #[arg(long, global = true, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     pub seed: u64,
     /// Print one JSON object instead of text
     #[arg(long, global = true)]
@@ -38,6 +38,16 @@ pub(super) enum Limits {
     Native,
     /// WebGPU's default limits and no optional feature
     Webgpu,
+}
+
+impl Limits {
+    /// Name on the command line and in reports.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Limits::Native => "native",
+            Limits::Webgpu => "webgpu",
+        }
+    }
 }
 
 /// Values of `--autotune`.

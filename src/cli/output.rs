@@ -20,6 +20,11 @@ pub(super) fn write(text: &str) -> Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|e| Error::io("standard output", "write to", e))
 }
 
+/// Writes what went wrong to standard error. Where nobody can read that, the exit code still says it.
+pub(super) fn complain(error: &Error) {
+    let _ = writeln!(std::io::stderr().lock(), "error: {error}");
+}
+
 /// Writes a report as the options ask for.
 pub(super) fn report(report: &Report, options: &Options) -> Result<()> {
     if options.json { write(&format!("{}\n", report.to_json())) } else { write(&report.to_text()) }

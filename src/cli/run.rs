@@ -5,7 +5,8 @@ use super::options::Options;
 use super::output::{self, Outcome};
 use super::progress::Bars;
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::path::PathBuf;
 use std::time::Instant;
 use sublane::compiler::{CompileOptions, compile};
 use sublane::graph::TensorType;
@@ -17,7 +18,7 @@ use sublane::session::{Outputs, Session};
 use sublane::stats::median;
 use sublane::suite::inputs::{Inputs, NamedSource};
 use sublane::suite::profile::kernel_times;
-use sublane::{Error, HostTensor, Result};
+use sublane::{Error, HostTensor, Result, files};
 
 /// A model, its inputs, and what to do with the outputs.
 #[derive(Debug, Args)]
@@ -31,10 +32,10 @@ pub(super) struct Command {
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Number of runs; the first, in which drivers compile, is left out of the median
-    #[arg(long, value_name = "N", default_value = "1", value_parser = model::batch)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = model::batch, allow_negative_numbers = true)]
     runs: usize,
     /// Size of a first dimension that the model leaves open and no file states
-    #[arg(long, value_name = "N", default_value = "1", value_parser = model::batch)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = model::batch, allow_negative_numbers = true)]
     batch: usize,
     /// How operations are grouped into kernels
     #[arg(long, value_enum, default_value_t = ModeName::Compiled)]
@@ -59,6 +60,16 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let session = Session::load(&device, &compiled)?;
     let named: Vec<(&str, &HostTensor)> = compiled.inputs().iter().zip(&tensors).map(|(p, (_, t))| (p.name.as_str(), t)).collect();
 
+    let files = match &command.output {
+        Some(folder) => {
+            let files = file_names(compiled.outputs().iter().map(|p| p.name.as_str()));
+            let files: Vec<PathBuf> = files.iter().map(|file| folder.join(file)).collect();
+            files.iter().try_for_each(files::check_writable)?;
+            files
+        }
+        None => Vec::new(),
+    };
+
     let bars = Bars::new(options);
     let work = Work::new(&bars, Cancel::new());
     let part = work.part("runs", command.runs as u64);
@@ -81,7 +92,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     report.field("compile_ms", "compilation", compile_ms, "ms");
     report.field("first_ms", "first run", first_ms, "ms");
     report.field("median_ms", "median of the other runs", (!times.is_empty()).then(|| median(&times)), "ms");
-    report.table(outputs_table(&outputs));
+    report.table(outputs_table(&outputs, &files));
     let mut inputs = Table::new(&[Column::new("name", "input"), Column::new("type", "type"), Column::new("source", "from")]);
     for (port, (source, _)) in compiled.inputs().iter().zip(&tensors) {
         inputs.row([port.name.as_str().into(), port.ty.to_string().into(), source.name().into()]);
@@ -92,10 +103,8 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
         report.field("clock", "clock of the profile", profile.clock.name(), "");
         report.further_table("kernel_times", "Profile", model::kernel_times(&kernel_times(&compiled, &profile)));
     }
-    if let Some(folder) = &command.output {
-        for (name, tensor) in outputs.iter() {
-            npy::write(folder.join(file_name(name)), tensor)?;
-        }
+    for ((_, tensor), file) in outputs.iter().zip(&files) {
+        npy::write(file, tensor)?;
     }
     output::report(&report, options)?;
     Ok(Outcome::Passed)
@@ -105,27 +114,46 @@ fn ms_since(start: Instant) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
-/// Outputs with what tells them apart at a glance.
-fn outputs_table(outputs: &Outputs) -> Table {
-    let columns = [("name", "output"), ("type", "type"), ("min", "min"), ("max", "max"), ("mean", "mean"), ("nan", "NaN")];
+/// Outputs with what tells them apart at a glance, and the files they are written to, if they are.
+fn outputs_table(outputs: &Outputs, files: &[PathBuf]) -> Table {
+    let columns =
+        [("name", "output"), ("type", "type"), ("min", "min"), ("max", "max"), ("mean", "mean"), ("nan", "NaN"), ("file", "file")];
     let mut table = Table::new(&columns.map(|(key, title)| Column::new(key, title)));
-    for (name, tensor) in outputs.iter() {
+    for (at, (name, tensor)) in outputs.iter().enumerate() {
         let values = tensor.to_f64();
         let numbers: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
         let fold = |f: fn(f64, f64) -> f64| numbers.iter().copied().reduce(f);
         let mean = fold(|a, b| a + b).map(|sum| sum / numbers.len() as f64);
         let nan = values.len() - numbers.len();
+        let file = files.get(at).map(|file| file.display().to_string());
         let ty = TensorType::new(tensor.dtype(), tensor.shape()).to_string();
-        table.row([name.into(), ty.into(), fold(f64::min).into(), fold(f64::max).into(), mean.into(), nan.into()]);
+        table.row([name.into(), ty.into(), fold(f64::min).into(), fold(f64::max).into(), mean.into(), nan.into(), file.into()]);
     }
     table
 }
 
-/// File of an output: what is not a letter, digit, point, hyphen or underscore becomes an underscore, so that no name leaves the folder.
-fn file_name(name: &str) -> PathBuf {
+/// Bytes of a file's name that come from the output's: file systems take 255.
+const MAX_STEM_BYTES: usize = 200;
+
+/// Files of outputs: what is not a letter, digit, point, hyphen or underscore becomes an underscore, so that no name leaves the folder.
+/// Names that would be one then, also where case does not count, get a number.
+fn file_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let plain = |c: char| if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
-    let stem: String = name.chars().map(plain).collect();
-    Path::new(&format!("{stem}.npy")).to_path_buf()
+    let mut taken = HashSet::new();
+    names
+        .map(|name| {
+            let mut stem: String = name.chars().map(plain).collect();
+            while stem.len() > MAX_STEM_BYTES {
+                stem.pop();
+            }
+            let (mut file, mut number) = (format!("{stem}.npy"), 1);
+            while !taken.insert(file.to_lowercase()) {
+                number += 1;
+                file = format!("{stem}_{number}.npy");
+            }
+            file
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -133,9 +161,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_outputs_stay_in_the_folder() {
-        for (name, file) in [("logits", "logits.npy"), ("/model/out:0", "_model_out_0.npy"), ("../x", ".._x.npy")] {
-            assert_eq!(file_name(name), Path::new(file));
-        }
+    fn names_of_outputs_stay_in_the_folder_and_apart() {
+        let names = ["logits", "/model/out:0", "../x", "a/b", "a_b", "A:B", "a_b_2"];
+        let files = ["logits.npy", "_model_out_0.npy", ".._x.npy", "a_b.npy", "a_b_2.npy", "A_B_3.npy", "a_b_2_2.npy"];
+        assert_eq!(file_names(names.into_iter()), files);
+        let long = ["é".repeat(500), "é".repeat(501)];
+        let files = file_names(long.iter().map(String::as_str));
+        assert!(files[0] != files[1] && files.iter().all(|f| f.len() < 255), "{files:?}");
     }
 }
