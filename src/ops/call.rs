@@ -91,11 +91,9 @@ impl<'a> Call<'a> {
             return Ok(());
         }
         let count = match num_elems(shape) {
-            Ok(count) => count.to_string(),
-            Err(_) => "more than can be addressed".into(),
+            Ok(count) => format!("{count} elements"),
+            Err(_) => "more elements than can be addressed".into(),
         };
-        Err(Error::limit(
-            self.misfit(format_args!("{what} {shape:?} has {count} elements: kernels count up to 2^31; split the tensor")).to_string(),
-        ))
+        Err(Error::limit(self.misfit(format_args!("{what} {shape:?} has {count}: kernels count up to 2^31; split the tensor")).to_string()))
     }
 }
