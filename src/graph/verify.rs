@@ -1,30 +1,12 @@
 //! Checks of a graph's invariants.
 
 use std::collections::HashSet;
-use std::fmt;
 
 use crate::error::{Error, ErrorKind};
 use crate::graph::{Graph, NodeId};
 use crate::ops;
 
-/// One broken invariant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VerifyError {
-    /// The node or output at fault.
-    pub at: String,
-    /// The node as text.
-    pub context: String,
-    /// What is wrong.
-    pub message: String,
-}
-
-impl fmt::Display for VerifyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} (in `{}`)", self.at, self.message, self.context)
-    }
-}
-
-impl std::error::Error for VerifyError {}
+pub use kernels_gen::ir::VerifyError;
 
 /// Collects every broken invariant: operands come before their users, types are those inference gives, origins and outputs exist, names of
 /// inputs and outputs are unique.

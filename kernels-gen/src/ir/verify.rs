@@ -8,7 +8,7 @@ use crate::ir::{Code, Expr, ExprId, Grid, Kernel, Lanes, LocalId, Stmt};
 use crate::scalar::UnaryOp;
 use crate::{Error, Result, ScalarType};
 
-/// One fault of a kernel.
+/// One broken invariant of a kernel, or of a graph of the crates above.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyError {
     /// Where: an expression or the path of a statement.
@@ -21,9 +21,11 @@ pub struct VerifyError {
 
 impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} ({})", self.at, self.message, self.context)
+        write!(f, "{}: {} (in `{}`)", self.at, self.message, self.context)
     }
 }
+
+impl std::error::Error for VerifyError {}
 
 struct Verifier<'a> {
     code: &'a Code,
