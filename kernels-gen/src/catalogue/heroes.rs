@@ -22,7 +22,6 @@ fn sharing(sharing: Sharing) -> &'static str {
     match sharing {
         Sharing::Lane => "lane",
         Sharing::Subgroup => "subgroup",
-        Sharing::Workgroup => "workgroup",
     }
 }
 

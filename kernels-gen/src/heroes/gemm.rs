@@ -55,7 +55,7 @@ pub struct GemmConfig {
     pub tile_m: u32,
     /// Columns of C a lane holds, a multiple of 4.
     pub tile_n: u32,
-    /// Steps of k unrolled, a multiple of 4; with [`Sharing::Workgroup`] the depth of the staged tiles.
+    /// Steps of k unrolled, a multiple of 4.
     pub tile_k: u32,
     /// Lanes of a workgroup along n and m; `[8, 1]` with [`Sharing::Subgroup`].
     pub workgroup: [u32; 2],
@@ -92,7 +92,6 @@ impl GemmConfig {
             && match self.sharing {
                 Sharing::Lane => true,
                 Sharing::Subgroup => self.workgroup == [SUBGROUP_LANES, 1] && self.tile_m.is_multiple_of(SUBGROUP_LANES),
-                Sharing::Workgroup => false,
             };
         if ok {
             return Ok(());

@@ -27,8 +27,6 @@ pub enum Sharing {
     Lane,
     /// Eight lanes of a subgroup load the operand they have in common once and broadcast it.
     Subgroup,
-    /// Operand tiles are staged in workgroup memory.
-    Workgroup,
 }
 
 /// The entry point of a hero and what a dispatch of it costs.
