@@ -7,6 +7,7 @@ pub mod error;
 pub mod files;
 pub mod graph;
 pub mod import;
+pub mod motifs;
 pub mod ops;
 pub mod plan;
 pub mod progress;

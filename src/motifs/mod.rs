@@ -1,0 +1,10 @@
+//! Temporal motifs: exact counts, and estimates by sampling temporal paths (TEACUPS) on the GPU.
+//!
+//! A match of a motif maps its edges, in order, to edges of a [`TemporalGraph`] with increasing keys, its vertices injectively to vertices,
+//! within a span of time. What a key is depends on [`Ties`].
+
+pub mod graph;
+mod motif;
+
+pub use graph::TemporalGraph;
+pub use motif::{Motif, Ties};
