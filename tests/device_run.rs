@@ -110,6 +110,54 @@ fn accumulate(@builtin(global_invocation_id) gid: vec3<u32>) {
 }
 
 #[test]
+fn dispatches_get_other_parameters_and_workgroups() {
+    let device = open();
+    let mut plan = ExecutionPlan::new();
+    let x = plan.slot("x", 1024, SlotRole::Input);
+    let [y, z] = ["y", "z"].map(|name| plan.slot(name, 1024, SlotRole::State));
+    plan.commands.push(Command::Clear { slot: z });
+    plan.dispatch(&affine(), &[x, y], &[256, 1], [4, 1, 1]);
+    plan.dispatch(&affine(), &[x, z], &[256, 1], [0, 1, 1]);
+    plan.dispatch(&looping(), &[z], &[0, 0], [0, 1, 1]);
+    let executor = Executor::load(&device, &plan).expect("loads");
+    let input = numbers(256);
+    let run = || executor.run(&[(x, bytes(&input))], &[y, z]).expect("runs").iter().map(|out| words(out)).collect::<Vec<_>>();
+    assert_eq!(run(), [expected(&input, 1), vec![0; 256]], "a zero launches nothing");
+
+    // Runs that have started keep what they started with.
+    let before = executor.submit(&[], &[y]).expect("starts");
+    executor.set_dispatch(1, &[64, 5], [1, 1, 1]).expect("fits");
+    executor.set_dispatch(2, &[256, 7], [2, 2, 1]).expect("fits");
+    let first = [expected(&input[..64], 5), expected(&input[64..], 1)].concat();
+    assert_eq!(run(), [first.clone(), expected(&input, 7)]);
+    assert_eq!(words(&before.wait().expect("runs")[0]), expected(&input, 1));
+    let commands = || executor.profile(&[]).expect("runs").commands.iter().map(|c| c.command).filter(|&c| c > 0).collect::<Vec<_>>();
+    assert_eq!(commands(), [1, 2]);
+    executor.set_dispatch(1, &[64, 9], [1, 0, 1]).expect("fits");
+    assert_eq!(run()[0], first, "no work again");
+    assert_eq!(commands(), [2]);
+
+    let refused = |command, params: &[u32], workgroups| executor.set_dispatch(command, params, workgroups).expect_err("refused");
+    for (command, params) in [(0, vec![256, 1]), (4, vec![256, 1]), (1, vec![256]), (1, vec![1; 3])] {
+        assert_eq!(refused(command, &params, [1, 1, 1]).kind(), ErrorKind::InvalidArgument);
+    }
+    assert_eq!(refused(1, &[256, 1], [65_536, 1, 1]).kind(), ErrorKind::Limit);
+    if device.info().limits.max_loop_iterations.is_some() {
+        let error = refused(3, &[u32::MAX, 0], [1, 1, 1]);
+        assert!(error.kind() == ErrorKind::Limit && error.to_string().contains("`looping` runs up to"), "{error}");
+    }
+    executor.set_dispatch(3, &[u32::MAX, 0], [1, 1, 0]).expect("runs no loop");
+    // What was refused changed nothing.
+    assert_eq!(run(), [first, expected(&input, 7)]);
+
+    // One tensor may be input and output of a dispatch as long as that does nothing.
+    let tensor = DeviceTensor::zeros(&device, DType::U32, &[256]).expect("fits");
+    executor.bind(x, &tensor).expect("binds");
+    executor.bind(y, &tensor).expect("the dispatch has no work");
+    assert_eq!(refused(1, &[256, 1], [4, 1, 1]).kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
 fn tensors_go_up_and_come_back() {
     let device = open();
     let before = device.used_bytes();

@@ -26,7 +26,8 @@ pub(super) struct Loaded {
     slots: Vec<SlotInfo>,
     state: Mutex<State>,
     staging: Arc<StagingPool>,
-    _params: Option<Buffer>,
+    /// The parameter blocks of all dispatches.
+    params: Option<Buffer>,
 }
 
 #[derive(Debug)]
@@ -119,9 +120,6 @@ impl Executor {
                     let pipeline = &pipelines[kernel.0 as usize];
                     let at = params_offset;
                     params_offset += params_stride(source);
-                    if workgroups.contains(&0) {
-                        continue;
-                    }
                     let group = state.bind_group(device, source, pipeline, bindings, params.as_ref(), at)?;
                     Work::Dispatch(Dispatch {
                         source: source.clone(),
@@ -139,7 +137,7 @@ impl Executor {
             state.steps.push(Step { command, work });
         }
         let slots = plan.slots.iter().map(SlotInfo::new).collect();
-        let loaded = Loaded { device: device.clone(), slots, state: Mutex::new(state), staging: Arc::default(), _params: params };
+        let loaded = Loaded { device: device.clone(), slots, state: Mutex::new(state), staging: Arc::default(), params };
         Ok(Executor { loaded: Arc::new(loaded) })
     }
 
@@ -219,6 +217,39 @@ impl Executor {
             state.buffers[slot.0 as usize] = previous;
         }
         rebuilt
+    }
+
+    /// Gives dispatch `command` of the plan (its place in [`ExecutionPlan::commands`]) other parameter words and another number of
+    /// workgroups, for the runs that start after this call; a zero in `workgroups` makes it launch nothing. Costs one write of the words.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`] for a command that is no dispatch, another number of words than its kernel takes, and work for a
+    /// dispatch that would both read and write one bound tensor; [`ErrorKind::Limit`] past a limit of the adapter, as
+    /// [`Executor::load`] says; [`ErrorKind::DeviceLost`]. The dispatch then stays as it was.
+    pub fn set_dispatch(&self, command: usize, params: &[u32], workgroups: [u32; 3]) -> Result<()> {
+        let device = &self.loaded.device;
+        device.check_alive()?;
+        let mut state = self.state();
+        let at = state.steps.binary_search_by_key(&command, |step| step.command).ok();
+        let Some((at, Work::Dispatch(dispatch))) = at.map(|at| (at, &state.steps[at].work)) else {
+            return Err(Error::invalid(format!("command {command} of the plan is no dispatch, which alone has parameters and workgroups")));
+        };
+        let KernelSource { name, num_params, .. } = &*dispatch.source;
+        if params.len() != *num_params {
+            return Err(Error::invalid(format!("kernel `{name}` takes {num_params} parameter words, {} are given", params.len())));
+        }
+        check_size(device, &dispatch.source, params, workgroups)?;
+        if !workgroups.contains(&0) {
+            state.check_aliasing(&self.loaded.slots, dispatch)?;
+        }
+        if let Some(buffer) = self.loaded.params.as_ref().filter(|_| *num_params > 0) {
+            device.write_at(buffer, dispatch.params_offset, bytemuck::cast_slice(params))?;
+        }
+        if let Work::Dispatch(dispatch) = &mut state.steps[at].work {
+            dispatch.workgroups = workgroups;
+        }
+        Ok(())
     }
 
     /// A handle on the front of what a slot holds, without a copy. The tensor of an output keeps its value: the next run writes to a new buffer as
@@ -319,8 +350,10 @@ impl Executor {
             if let Work::Dispatch(d) = &step.work
                 && d.bindings.iter().any(|range| slots.contains(&range.slot))
             {
-                state.check_aliasing(&self.loaded.slots, d)?;
-                let params = self.loaded._params.as_ref();
+                if step.work.launches() {
+                    state.check_aliasing(&self.loaded.slots, d)?;
+                }
+                let params = self.loaded.params.as_ref();
                 groups.push((at, state.bind_group(&self.loaded.device, &d.source, &d.pipeline, &d.bindings, params, d.params_offset)?));
             }
         }
@@ -358,7 +391,7 @@ impl State {
         let mut pass = None;
         let mut timestamp_writes = timestamp_writes;
         let mut current: Option<&Arc<Pipeline>> = None;
-        for step in steps {
+        for step in steps.iter().filter(|step| step.work.launches()) {
             match &step.work {
                 Work::Dispatch(d) => {
                     let pass = pass.get_or_insert_with(|| {
@@ -435,6 +468,11 @@ impl Work {
     pub(super) fn is_dispatch(&self) -> bool {
         matches!(self, Work::Dispatch(_))
     }
+
+    /// Whether it gives the device anything to do.
+    pub(super) fn launches(&self) -> bool {
+        !matches!(self, Work::Dispatch(dispatch) if dispatch.workgroups.contains(&0))
+    }
 }
 
 impl SlotInfo {
@@ -491,29 +529,35 @@ fn check_dispatches(device: &Device, plan: &ExecutionPlan) -> Result<()> {
     for command in &plan.commands {
         let Command::Dispatch { kernel, bindings, params, workgroups } = command else { continue };
         let source = &plan.kernels[kernel.0 as usize];
-        let name = &source.name;
-        let per_dim = limits.max_workgroups_per_dim;
-        if let Some(n) = workgroups.iter().find(|&&n| n > per_dim) {
-            let message = format!("kernel `{name}` needs {n} workgroups in one dimension, {adapter} allows {per_dim}; fold them into two");
-            return Err(Error::limit(message));
-        }
-        let iterations = source.max_iterations.eval(params);
-        if let Some(bound) = limits.max_loop_iterations.filter(|&bound| iterations > bound && !workgroups.contains(&0)) {
-            return Err(Error::limit(format!(
-                "kernel `{name}` runs up to {iterations} loop iterations in one invocation, {adapter} ends loops after {bound}; split the \
-                 work over more invocations or dispatches"
-            )));
-        }
+        check_size(device, source, params, *workgroups)?;
         for range in bindings {
             let slot = &plan.slots[range.slot.0 as usize];
             let bytes = range.len_bytes.map_or(rounded(slot.bytes).saturating_sub(range.offset_bytes), rounded);
             let allowed = limits.max_binding_bytes;
             if bytes == 0 || bytes > allowed {
-                let slot = &slot.name;
+                let (name, slot) = (&source.name, &slot.name);
                 let message = format!("kernel `{name}` binds {bytes} bytes of `{slot}`, {adapter} allows 1 to {allowed}; bind it in parts");
                 return Err(Error::limit(message));
             }
         }
+    }
+    Ok(())
+}
+
+/// Checks the workgroups of a dispatch and the loop iterations of an invocation.
+fn check_size(device: &Device, source: &KernelSource, params: &[u32], workgroups: [u32; 3]) -> Result<()> {
+    let (limits, adapter, name) = (&device.info().limits, &device.info().name, &source.name);
+    let per_dim = limits.max_workgroups_per_dim;
+    if let Some(n) = workgroups.iter().find(|&&n| n > per_dim) {
+        let message = format!("kernel `{name}` needs {n} workgroups in one dimension, {adapter} allows {per_dim}; fold them into two");
+        return Err(Error::limit(message));
+    }
+    let iterations = source.max_iterations.eval(params);
+    if let Some(bound) = limits.max_loop_iterations.filter(|&bound| iterations > bound && !workgroups.contains(&0)) {
+        return Err(Error::limit(format!(
+            "kernel `{name}` runs up to {iterations} loop iterations in one invocation, {adapter} ends loops after {bound}; split the \
+             work over more invocations or dispatches"
+        )));
     }
     Ok(())
 }

@@ -122,8 +122,13 @@ impl Device {
 
     /// Queues a write of `data` to the front of `buffer`; it lands before the next submission. `data` must fit.
     pub(super) fn write(&self, buffer: &Buffer, data: &[u8]) -> Result<()> {
+        self.write_at(buffer, 0, data)
+    }
+
+    /// [`Device::write`] from byte `start` of the buffer on, a multiple of 4.
+    pub(super) fn write_at(&self, buffer: &Buffer, start: u64, data: &[u8]) -> Result<()> {
         for (i, chunk) in data.chunks(MAX_STAGED_BYTES).enumerate() {
-            let offset = (i * MAX_STAGED_BYTES) as u64;
+            let offset = start + (i * MAX_STAGED_BYTES) as u64;
             let whole = chunk.len() & !3;
             self.scoped(ErrorKind::Internal, "writing to the device", |_| {
                 let queue = &self.shared.queue;

@@ -69,7 +69,8 @@ impl Executor {
         let raw = &device.shared.device;
         let mut times = Vec::new();
         // Cut the steps where a query set is full.
-        let mut rest: &[Step] = &state.steps;
+        let steps: Vec<&Step> = state.steps.iter().filter(|step| step.work.launches()).collect();
+        let mut rest: &[&Step] = &steps;
         while !rest.is_empty() {
             let dispatches = rest.iter().enumerate().filter(|(_, step)| step.work.is_dispatch());
             let end = dispatches.clone().nth(DISPATCHES_PER_SET).map_or(rest.len(), |(at, _)| at);
@@ -86,7 +87,7 @@ impl Executor {
                     raw.create_query_set(&wgpu::QuerySetDescriptor { label: Some("timestamps"), ty: wgpu::QueryType::Timestamp, count });
                 let mut encoder = raw.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("profile") });
                 let mut query = 0;
-                for step in steps {
+                for &step in steps {
                     let writes = step.work.is_dispatch().then(|| wgpu::ComputePassTimestampWrites {
                         query_set: &set,
                         beginning_of_pass_write_index: Some(query),
@@ -125,6 +126,6 @@ impl Executor {
             let ns = u64::try_from(start.elapsed().as_nanos()).map_err(|_| Error::internal("a dispatch took centuries"))?;
             Ok(CommandTime { command: step.command, ns })
         };
-        state.steps.iter().map(measure).collect()
+        state.steps.iter().filter(|step| step.work.launches()).map(measure).collect()
     }
 }
