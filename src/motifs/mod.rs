@@ -3,8 +3,11 @@
 //! A match of a motif maps its edges, in order, to edges of a [`TemporalGraph`] with increasing keys, its vertices injectively to vertices,
 //! within a span of time. What a key is depends on [`Ties`].
 
+mod anchor;
 pub mod graph;
 mod motif;
+mod paths;
 
+pub use anchor::{Anchor, MAX_ANCHOR_EDGES};
 pub use graph::TemporalGraph;
-pub use motif::{Motif, Ties};
+pub use motif::{MAX_EDGES, Motif, Ties};

@@ -1,0 +1,179 @@
+//! Embeddings of the part of a motif that lies on few vertices around edges that are fixed: what makes pruning exact.
+//!
+//! With one edge fixed the part is what the motif has on that edge's two vertices; with two that share a vertex, on their three vertices.
+//! Going outwards from the fixed edges every step takes the nearest edge that continues the part, so the span is the smallest there is:
+//! where it is beyond delta, or an edge is missing, no match holds the fixed edges. The edges met on the way also bound where the other
+//! placed edges can be.
+
+use std::ops::Range;
+
+use crate::motifs::Motif;
+use crate::motifs::graph::Pairs;
+use crate::motifs::paths::Keys;
+use crate::motifs::paths::recipe::{DESTINATION, Recipe, SOURCE};
+
+/// In which direction a step goes, and from where the first of its phase starts. `A` is the earlier fixed edge, `B` the later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::motifs) enum Phase {
+    /// From A to earlier edges.
+    Before = 0,
+    /// From A to later edges, all before B.
+    Forward = 1,
+    /// From B to earlier edges, all after A.
+    Backward = 2,
+    /// From B to later edges.
+    After = 3,
+}
+
+/// Lists a step may take its edge from: both directions of the first fixed edge's pair, of the second's, and of the two vertices they do not
+/// share (from the second's to the first's, and back).
+pub(in crate::motifs) const NUM_SLOTS: usize = 6;
+
+/// One edge of the part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::motifs) struct Step {
+    pub phase: Phase,
+    /// Which list.
+    pub slot: usize,
+    /// The placed edges (bits) whose windows end at this edge, unless a later step of the phase ends them.
+    pub bounds: u32,
+}
+
+/// Where the window of a placed edge lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::motifs) enum Gap {
+    BeforeA = 0,
+    Between = 1,
+    AfterB = 2,
+}
+
+/// How to embed a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::motifs) struct Embedding {
+    /// Steps, phase by phase.
+    pub steps: Vec<Step>,
+    /// Whether the first fixed edge is the later of the two.
+    pub swapped: bool,
+    /// Where each placed edge lies that is not fixed; what it says of the fixed ones means nothing.
+    pub gaps: Vec<Gap>,
+}
+
+/// What an embedding found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::motifs) struct Embedded {
+    /// Key of the part's first edge.
+    pub start: u32,
+    /// Key of its last edge.
+    pub end: u32,
+    /// Keys that enclose each placed edge in its gap; both ends are excluded. The outer end of an outer gap is not among them.
+    pub inner: [[u32; 2]; 3],
+}
+
+impl Embedding {
+    /// The embedding with those placed edges fixed: one, or two that share a vertex of which the second is a child of the first. Without
+    /// `motif` no other edge is asked for.
+    pub fn new(recipe: &Recipe, fixed: &[usize], motif: Option<&Motif>) -> Self {
+        let placed = |j: usize| recipe.placed[j];
+        let positions: Vec<usize> = fixed.iter().map(|&j| placed(j).position).collect();
+        let (a, b) = (positions.iter().copied().min().unwrap_or(0), positions.iter().copied().max().unwrap_or(0));
+        let gap_of = |position: usize| match position {
+            p if p < a => Gap::BeforeA,
+            p if p > b => Gap::AfterB,
+            _ => Gap::Between,
+        };
+        let gaps: Vec<Gap> = recipe.placed.iter().map(|p| gap_of(p.position)).collect();
+        let mut steps = Vec::new();
+        if let Some(motif) = motif {
+            let edges = motif.edges();
+            let first = edges[positions[0]];
+            // The pairs of the slots, as motif vertices.
+            let mut pairs = vec![first, [first[1], first[0]]];
+            if let [_, second] = *fixed {
+                let edge = edges[placed(second).position];
+                let outer = edge[SOURCE + DESTINATION - placed(second).own_end];
+                let far = first[SOURCE + DESTINATION - placed(second).at];
+                pairs.extend([edge, [edge[1], edge[0]], [outer, far], [far, outer]]);
+            }
+            let mut add = |phase: Phase, position: usize| {
+                let Some(slot) = pairs.iter().position(|&pair| pair == edges[position]) else { return };
+                let bounds = |(j, p): (usize, &crate::motifs::paths::recipe::Placed)| {
+                    let free = !fixed.contains(&j);
+                    let inside = match phase {
+                        Phase::Before => p.position < position,
+                        Phase::Forward => p.position > position && gaps[j] == Gap::Between,
+                        Phase::Backward => p.position < position && gaps[j] == Gap::Between,
+                        Phase::After => p.position > position,
+                    };
+                    if free && inside { 1 << j } else { 0 }
+                };
+                let bounds = recipe.placed.iter().enumerate().map(bounds).sum();
+                steps.push(Step { phase, slot, bounds });
+            };
+            let between = |p: &usize| *p > a && *p < b;
+            (0..a).rev().for_each(|p| add(Phase::Before, p));
+            (0..edges.len()).filter(between).for_each(|p| add(Phase::Forward, p));
+            // Without a placed edge between them the way back finds nothing that the way there did not.
+            if gaps.iter().enumerate().any(|(j, &gap)| gap == Gap::Between && !fixed.contains(&j)) {
+                (0..edges.len()).rev().filter(between).for_each(|p| add(Phase::Backward, p));
+            }
+            (b + 1..edges.len()).for_each(|p| add(Phase::After, p));
+        }
+        Embedding { steps, swapped: positions[0] > a, gaps }
+    }
+
+    /// Embeds the part around fixed edges of the keys `first` and `second` (twice the same for one edge), with the lists of the slots as
+    /// ranges of `keys.list`. `None`: no match holds them.
+    pub fn embed(&self, keys: &Keys<'_>, slots: &[Range<usize>; NUM_SLOTS], first: u32, second: u32) -> Option<Embedded> {
+        let (a, b) = if self.swapped { (second, first) } else { (first, second) };
+        let mut inner = [[a, b]; 3];
+        for (inner, gap) in inner.iter_mut().zip(&self.gaps) {
+            *inner = match gap {
+                Gap::BeforeA => [a, a],
+                Gap::Between => [a, b],
+                Gap::AfterB => [b, b],
+            };
+        }
+        let (mut start, mut end) = (a, b);
+        let mut phase = Phase::Before;
+        let mut key = a;
+        for step in &self.steps {
+            if step.phase != phase {
+                phase = step.phase;
+                key = if phase <= Phase::Forward { a } else { b };
+            }
+            let range = slots[step.slot].clone();
+            let list = &keys.list[range];
+            let up = matches!(phase, Phase::Forward | Phase::After);
+            key = match up {
+                true => *list.get(list.partition_point(|&k| k <= key))?,
+                false => *list.get(list.partition_point(|&k| k < key).checked_sub(1)?)?,
+            };
+            match phase {
+                Phase::Before => start = key,
+                Phase::Forward if key >= b => return None,
+                Phase::After => end = key,
+                _ => {}
+            }
+            for (j, inner) in inner.iter_mut().enumerate().filter(|(j, _)| step.bounds >> j & 1 == 1) {
+                debug_assert!(j < self.gaps.len());
+                inner[usize::from(!up)] = key;
+            }
+        }
+        (end <= keys.last[start as usize]).then_some(Embedded { start, end, inner })
+    }
+
+    /// The window of a placed edge, as a half-open range of keys.
+    pub fn window(&self, keys: &Keys<'_>, found: &Embedded, j: usize) -> Range<u32> {
+        let [low, high] = found.inner[j];
+        match self.gaps[j] {
+            Gap::BeforeA => keys.first[found.end as usize]..high,
+            Gap::Between => low + 1..high,
+            Gap::AfterB => low + 1..keys.last[found.start as usize] + 1,
+        }
+    }
+}
+
+/// Lists of a pair and its opposite.
+pub(in crate::motifs) fn both_ways(pairs: &Pairs, edge: u32) -> [Range<usize>; 2] {
+    pairs.of_edge[edge as usize].map(|pair| pairs.range(pair))
+}

@@ -1,0 +1,249 @@
+//! Placements of an anchor: decoded from path numbers, checked, and the chains around them counted.
+
+use std::ops::Range;
+
+use kernels_gen::threefry::Key;
+use rayon::prelude::*;
+
+use crate::error::Result;
+use crate::motifs::paths::recipe::Role;
+use crate::motifs::paths::units::{Prune, Units, first_path};
+use crate::motifs::paths::{Keys, Recipe};
+use crate::motifs::{Anchor, MAX_ANCHOR_EDGES, Motif, TemporalGraph};
+
+/// Placed edges by their place in the recipe.
+pub(in crate::motifs) type Placement = [u32; MAX_ANCHOR_EDGES];
+
+/// The numbered paths of an anchor in a graph.
+pub(in crate::motifs) struct Paths<'g> {
+    pub graph: &'g TemporalGraph,
+    pub keys: &'g Keys<'g>,
+    pub recipe: Recipe,
+    pub units: Units<'g>,
+}
+
+/// Sums over samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::motifs) struct Tally {
+    /// Sum of the counts, at most 2^64 - 1.
+    pub sum: u64,
+    /// Sum of their squares, at most 2^128 - 1.
+    pub squares: u128,
+    /// Placements that pass the check.
+    pub valid: u64,
+    /// Placements with a match.
+    pub nonzero: u64,
+    /// Whether a count or the sum was beyond its range.
+    pub saturated: bool,
+}
+
+impl Tally {
+    fn add(&mut self, (count, saturated): (u64, bool)) {
+        self.valid += 1;
+        self.nonzero += u64::from(count > 0);
+        self.squares = self.squares.saturating_add(u128::from(count) * u128::from(count));
+        let (sum, over) = self.sum.overflowing_add(count);
+        self.sum = if over { u64::MAX } else { sum };
+        self.saturated |= saturated | over;
+    }
+
+    /// The sums over both.
+    #[must_use]
+    pub fn merged(self, other: Tally) -> Tally {
+        let (sum, over) = self.sum.overflowing_add(other.sum);
+        Tally {
+            sum: if over { u64::MAX } else { sum },
+            squares: self.squares.saturating_add(other.squares),
+            valid: self.valid + other.valid,
+            nonzero: self.nonzero + other.nonzero,
+            saturated: self.saturated | other.saturated | over,
+        }
+    }
+}
+
+/// Path numbers in strata of `width`, one drawn from each: number `i` is `i * width` and a draw below `width`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::motifs) struct Strata {
+    pub width: u64,
+    pub key: Key,
+}
+
+impl Strata {
+    /// The path number drawn from stratum `i`; it may be past the last path, and past 64 bits.
+    #[inline]
+    pub fn draw(&self, i: u64) -> Option<u64> {
+        let offset = if self.width == 1 { 0 } else { below(self.key, i, self.width) };
+        i.checked_mul(self.width)?.checked_add(offset)
+    }
+}
+
+impl<'g> Paths<'g> {
+    /// Numbers the paths of `anchor`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Units::new`].
+    pub fn new(graph: &'g TemporalGraph, keys: &'g Keys<'g>, motif: &Motif, anchor: &Anchor, prune: Prune, max_bytes: u64) -> Result<Self> {
+        let recipe = Recipe::new(motif, anchor);
+        let units = Units::new(graph, keys, motif, &recipe, prune, max_bytes)?;
+        Ok(Paths { graph, keys, recipe, units })
+    }
+
+    /// Number of paths.
+    pub fn total(&self) -> u64 {
+        self.units.total()
+    }
+
+    /// Placement of path `local` of a unit.
+    #[inline]
+    pub fn place(&self, unit: usize, local: u64) -> Placement {
+        let record = self.units.table[unit];
+        let mut placement = Placement::default();
+        let edge = |side: usize, entry: u64| self.units.sides[side - 1].entries[entry as usize][0];
+        match self.units.row_side {
+            Some(row) => {
+                placement[0] = record[2];
+                placement[row] = record[3];
+                if self.recipe.placed.len() == 3 {
+                    placement[3 - row] = edge(3 - row, u64::from(record[4]) + local);
+                }
+            }
+            None => {
+                placement[0] = unit as u32;
+                let length = u64::from(record[5]);
+                if self.recipe.placed.len() > 1 {
+                    placement[1] = edge(1, u64::from(record[2]) + local / length);
+                }
+                if self.recipe.placed.len() > 2 {
+                    placement[2] = edge(2, u64::from(record[4]) + local % length);
+                }
+            }
+        }
+        placement
+    }
+
+    fn vertex(&self, placement: &Placement, (j, end): Role) -> u32 {
+        self.graph.edges[placement[j] as usize][end]
+    }
+
+    /// Whether a placement keeps order, span and distinct vertices.
+    #[inline]
+    pub fn is_valid(&self, placement: &Placement) -> bool {
+        let recipe = &self.recipe;
+        let key = |j: usize| self.keys.of(placement[j]);
+        let increasing = recipe.order.windows(2).all(|w| key(w[0]) < key(w[1]));
+        let within = key(recipe.last()) <= self.keys.last[key(recipe.first()) as usize];
+        let distinct = || {
+            let roles = &recipe.roles;
+            (1..roles.len()).all(|i| (0..i).all(|j| self.vertex(placement, roles[i]) != self.vertex(placement, roles[j])))
+        };
+        increasing && within && distinct()
+    }
+
+    /// The keys that the lists of a gap are confined to: at least the first, below the second.
+    fn gap(&self, placement: &Placement, list: usize) -> Range<u32> {
+        let (keys, list) = (self.keys, self.recipe.lists[list]);
+        let key = |j: usize| keys.of(placement[j]);
+        let low = list.after.map_or_else(|| keys.first[key(self.recipe.last()) as usize], |j| key(j) + 1);
+        let high = list.before.map_or_else(|| keys.last[key(self.recipe.first()) as usize] + 1, key);
+        low..high
+    }
+
+    /// Number of ways to place the motif's other edges around a valid placement, and whether it is past 2^64 - 1.
+    pub fn count(&self, placement: &Placement) -> (u64, bool) {
+        let pairs = &self.graph.pairs;
+        let list_of_keys: &[u32] = &self.keys.list;
+        let mut starts = [0u32; crate::motifs::MAX_EDGES];
+        for &i in &self.recipe.lookup {
+            let list = self.recipe.lists[i];
+            let pair = match list.on {
+                Some((j, opposite)) => pairs.of_edge[placement[j] as usize][usize::from(opposite)],
+                None => pairs.find(self.vertex(placement, list.ends[0]), self.vertex(placement, list.ends[1])),
+            };
+            let (range, gap) = (pairs.range(pair), self.gap(placement, i));
+            let start = range.start + list_of_keys[range.clone()].partition_point(|&key| key < gap.start);
+            if start == range.end || list_of_keys[start] >= gap.end {
+                return (0, false);
+            }
+            starts[i] = start as u32;
+        }
+        let (mut product, mut saturated) = (1u64, false);
+        for lists in self.recipe.gaps() {
+            let high = self.gap(placement, lists.start).end;
+            let (chains, over) = chains(list_of_keys, &mut starts[lists], high);
+            let (count, wrapped) = product.overflowing_mul(chains);
+            product = if wrapped { u64::MAX } else { count };
+            saturated |= over | wrapped;
+            if product == 0 {
+                return (0, false);
+            }
+        }
+        (product, saturated)
+    }
+
+    /// Draws from strata `range` and sums what is counted.
+    pub fn tally(&self, strata: &Strata, range: Range<u64>) -> Tally {
+        let mut tally = Tally::default();
+        let (total, mut unit) = (self.total(), None);
+        for i in range {
+            let Some(id) = strata.draw(i).filter(|&id| id < total) else { break };
+            let mut at = unit.unwrap_or_else(|| self.units.find(id));
+            // Numbers grow with the stratum, so the unit is at most a few further.
+            while first_path(&self.units.table[at + 1]) <= id {
+                at += 1;
+            }
+            unit = Some(at);
+            let placement = self.place(at, id - first_path(&self.units.table[at]));
+            if self.is_valid(&placement) {
+                tally.add(self.count(&placement));
+            }
+        }
+        tally
+    }
+
+    /// [`Paths::tally`] on all cores.
+    pub fn tally_parallel(&self, strata: &Strata, range: Range<u64>) -> Tally {
+        const CHUNK: u64 = 1 << 13;
+        let chunks = (range.end - range.start).div_ceil(CHUNK);
+        let chunk = |c: u64| self.tally(strata, range.start + c * CHUNK..range.end.min(range.start + (c + 1) * CHUNK));
+        (0..chunks).into_par_iter().map(chunk).reduce(Tally::default, Tally::merged)
+    }
+}
+
+/// Number of strictly increasing chains that take one key below `high` from each list in turn. `heads` are where the lists begin in `keys`;
+/// they are moved. Each list ends with a sentinel no key is above.
+///
+/// The lists are merged by increasing key; of equal keys the one of the later list comes first, so that no chain takes the same key twice.
+fn chains(keys: &[u32], heads: &mut [u32], high: u32) -> (u64, bool) {
+    let mut ways = [0u64; crate::motifs::MAX_EDGES];
+    let mut saturated = false;
+    loop {
+        let (mut least, mut which) = (u32::MAX, 0);
+        for (j, &head) in heads.iter().enumerate() {
+            let key = keys[head as usize];
+            if key <= least {
+                (least, which) = (key, j);
+            }
+        }
+        if least >= high {
+            return (ways[heads.len() - 1], saturated);
+        }
+        let before = if which == 0 { 1 } else { ways[which - 1] };
+        let (sum, over) = ways[which].overflowing_add(before);
+        ways[which] = if over { u64::MAX } else { sum };
+        saturated |= over;
+        heads[which] += 1;
+    }
+}
+
+fn below(key: Key, index: u64, bound: u64) -> u64 {
+    let threshold = bound.wrapping_neg() % bound;
+    for attempt in 0..64u64 {
+        let [low, high] = key.block(index | attempt << 56);
+        let m = u128::from(u64::from(low) | u64::from(high) << 32) * u128::from(bound);
+        if m as u64 >= threshold {
+            return (m >> 64) as u64;
+        }
+    }
+    0
+}

@@ -1,0 +1,232 @@
+//! Units: runs of consecutive path numbers that share their centre, or their centre and one side.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::motifs::graph::Adjacency;
+use crate::motifs::paths::embed::{Embedding, both_ways};
+use crate::motifs::paths::recipe::{DESTINATION, Placed, SOURCE};
+use crate::motifs::paths::{Keys, Recipe};
+use crate::motifs::{Motif, TemporalGraph};
+
+/// Which paths are left out before they are numbered: ones that no match holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Prune {
+    /// None: the number of paths is the one of the method's authors.
+    Off,
+    /// Edges around which the motif's edges on the same two vertices do not embed.
+    Pairs,
+    /// That, and pairs of a centre and a side around which the motif's edges on their three vertices do not embed.
+    Rows,
+}
+
+impl Prune {
+    /// Name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Prune::Off => "off",
+            Prune::Pairs => "pairs",
+            Prune::Rows => "rows",
+        }
+    }
+}
+
+/// Words of a unit: number of its first path (low, high), then by kind of unit (first entry and length of both windows), or (centre, side,
+/// first entry and length of the other window).
+pub(in crate::motifs) type Unit = [u32; 6];
+
+/// Edges that a side is drawn from, by the vertex at which it touches the centre.
+#[derive(Clone)]
+pub(in crate::motifs) struct SideEdges<'g> {
+    pub offsets: Cow<'g, [u32]>,
+    /// (edge, vertex at its other end).
+    pub entries: Cow<'g, [[u32; 2]]>,
+}
+
+impl<'g> SideEdges<'g> {
+    /// All edges that leave (or enter) a vertex.
+    pub fn all(graph: &'g TemporalGraph, placed: &Placed) -> Self {
+        let Adjacency { offsets, entries } = if placed.own_end == SOURCE { &graph.outgoing } else { &graph.incoming };
+        SideEdges { offsets: Cow::Borrowed(offsets), entries: Cow::Borrowed(entries) }
+    }
+
+    /// Those that `keep` holds for.
+    fn filtered(&self, keep: impl Fn(u32) -> bool + Sync) -> SideEdges<'static> {
+        let kept: Vec<bool> = self.entries.par_iter().map(|&[edge, _]| keep(edge)).collect();
+        let mut before = vec![0u32; kept.len() + 1];
+        for (i, &kept) in kept.iter().enumerate() {
+            before[i + 1] = before[i] + u32::from(kept);
+        }
+        let entries = self.entries.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(entry, _)| *entry);
+        SideEdges { offsets: self.offsets.iter().map(|&at| before[at as usize]).collect(), entries: entries.collect() }
+    }
+
+    /// First entry and length of the window of those keys at a vertex.
+    pub fn window(&self, keys: &Keys<'_>, vertex: u32, window: Range<u32>) -> [u32; 2] {
+        let range = self.offsets[vertex as usize] as usize..self.offsets[vertex as usize + 1] as usize;
+        let entries = &self.entries[range.clone()];
+        let below = |key: u32| entries.partition_point(|&[edge, _]| keys.of(edge) < key);
+        let (low, high) = (below(window.start), below(window.end));
+        [(range.start + low) as u32, high.saturating_sub(low) as u32]
+    }
+}
+
+/// A numbering of the paths of an anchor.
+pub(in crate::motifs) struct Units<'g> {
+    /// Units in order of their path numbers, and a last one that begins where the paths end.
+    pub table: Vec<Unit>,
+    /// For units of a centre and a side: which placed edge the side is.
+    pub row_side: Option<usize>,
+    /// Edges that the sides are drawn from, placed edge 1 first.
+    pub sides: Vec<SideEdges<'g>>,
+}
+
+impl<'g> Units<'g> {
+    /// Number of paths.
+    pub fn total(&self) -> u64 {
+        self.table.last().map_or(0, first_path)
+    }
+
+    /// The unit that holds path `id`, which is below [`Units::total`].
+    pub fn find(&self, id: u64) -> usize {
+        self.table.partition_point(|unit| first_path(unit) <= id) - 1
+    }
+
+    /// Numbers the paths of an anchor that is a path. `max_bytes` bounds the table of units.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) for more than 2^64 - 1 paths; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory)
+    /// where the table would be larger.
+    pub fn new(graph: &'g TemporalGraph, keys: &Keys<'_>, motif: &Motif, recipe: &Recipe, prune: Prune, max_bytes: u64) -> Result<Self> {
+        let part = (prune != Prune::Off).then_some(motif);
+        let embeds = |j: usize| {
+            let embedding = Embedding::new(recipe, &[j], part);
+            move |edge: u32| {
+                let [own, opposite] = both_ways(&graph.pairs, edge);
+                let (key, none) = (keys.of(edge), 0..0);
+                embedding.embed(keys, &[own, opposite, none.clone(), none.clone(), none.clone(), none], key, key).is_some()
+            }
+        };
+        let sides: Vec<SideEdges<'g>> = (1..recipe.placed.len())
+            .map(|j| {
+                let all = SideEdges::all(graph, &recipe.placed[j]);
+                if part.is_some() { all.filtered(embeds(j)) } else { all }
+            })
+            .collect();
+        check_table(graph.num_edges() as u64, max_bytes)?;
+
+        let around = Embedding::new(recipe, &[0], part);
+        let centre = |edge: u32| -> Unit {
+            let [u, v] = graph.edges[edge as usize];
+            let [own, opposite] = both_ways(&graph.pairs, edge);
+            let (key, none) = (keys.of(edge), 0..0);
+            let found = around.embed(keys, &[own, opposite, none.clone(), none.clone(), none.clone(), none], key, key);
+            let Some(found) = found.filter(|_| u != v) else { return [0; 6] };
+            let mut windows = [[0, 1]; 2];
+            for (i, side) in sides.iter().enumerate() {
+                let at = [u, v][recipe.placed[i + 1].at];
+                windows[i] = side.window(keys, at, around.window(keys, &found, i + 1));
+            }
+            let paths = u64::from(windows[0][1]) * u64::from(windows[1][1]);
+            [paths as u32, (paths >> 32) as u32, windows[0][0], windows[0][1], windows[1][0], windows[1][1]]
+        };
+        let mut table: Vec<Unit> = (0..graph.num_edges() as u32).into_par_iter().map(centre).collect();
+        let mut row_side = None;
+        if prune == Prune::Rows && !sides.is_empty() {
+            // Rows are made of the side that has fewer edges in all.
+            let rows = |i: usize| table.iter().filter(|unit| first_path(unit) > 0).map(|unit| u64::from(unit[3 + 2 * i])).sum::<u64>();
+            let side = (0..sides.len()).min_by_key(|&i| rows(i)).unwrap_or(0);
+            check_table(rows(side), max_bytes)?;
+            table = rows_of(graph, keys, motif, recipe, &sides, &table, side);
+            row_side = Some(side + 1);
+        }
+        number(&mut table)?;
+        Ok(Units { table, row_side, sides })
+    }
+}
+
+/// The rows of every centre of `centres` with each edge in its window of side `side`.
+fn rows_of(
+    graph: &TemporalGraph,
+    keys: &Keys<'_>,
+    motif: &Motif,
+    recipe: &Recipe,
+    sides: &[SideEdges<'_>],
+    centres: &[Unit],
+    side: usize,
+) -> Vec<Unit> {
+    let j = side + 1;
+    let other = (sides.len() == 2).then_some(2 - side);
+    let placed = recipe.placed[j];
+    let embedding = Embedding::new(recipe, &[0, j], Some(motif));
+    let pairs = &graph.pairs;
+    let row = |centre: u32, entry: usize| -> Option<Unit> {
+        let ends = graph.edges[centre as usize];
+        let [edge, outer] = sides[side].entries[entry];
+        let far = ends[SOURCE + DESTINATION - placed.at];
+        if outer == far {
+            return None;
+        }
+        let ([a, b], [c, d]) = (both_ways(pairs, centre), both_ways(pairs, edge));
+        let free = |from: u32, to: u32, slot: usize| match embedding.steps.iter().any(|step| step.slot == slot) {
+            true => pairs.range(pairs.find(from, to)),
+            false => 0..0,
+        };
+        let slots = [a, b, c, d, free(outer, far, 4), free(far, outer, 5)];
+        let found = embedding.embed(keys, &slots, keys.of(centre), keys.of(edge))?;
+        let mut window = [0, 1];
+        if let Some(other) = other {
+            let at = ends[recipe.placed[other].at];
+            window = sides[other - 1].window(keys, at, embedding.window(keys, &found, other));
+        }
+        (window[1] > 0).then_some([window[1], 0, centre, edge, window[0], window[1]])
+    };
+    let of_centre = |centre: usize| {
+        let unit = centres[centre];
+        let window = if first_path(&unit) > 0 { unit[2 + 2 * side]..unit[2 + 2 * side] + unit[3 + 2 * side] } else { 0..0 };
+        window.filter_map(move |entry| row(centre as u32, entry as usize))
+    };
+    let mut table: Vec<Unit> = (0..centres.len()).into_par_iter().flat_map_iter(of_centre).collect();
+    table.shrink_to_fit();
+    table
+}
+
+/// The first path of a unit, or how many it has before the units are numbered.
+pub(in crate::motifs) fn first_path(unit: &Unit) -> u64 {
+    u64::from(unit[0]) | u64::from(unit[1]) << 32
+}
+
+/// Replaces the numbers of paths by the numbers of the first paths, and adds the unit at the end.
+fn number(table: &mut Vec<Unit>) -> Result<()> {
+    table.push([0; 6]);
+    let mut first = 0u64;
+    for unit in table.iter_mut() {
+        let paths = first_path(unit);
+        (unit[0], unit[1]) = (first as u32, (first >> 32) as u32);
+        first = first.checked_add(paths).ok_or_else(too_many)?;
+    }
+    Ok(())
+}
+
+/// The error for path numbers past 64 bits.
+pub(in crate::motifs) fn too_many() -> Error {
+    Error::limit("the anchor has more than 2^64 - 1 paths within delta; take a smaller delta, another anchor, pruning or --exact")
+}
+
+/// Refuses a table of units past `max_bytes`.
+pub(in crate::motifs) fn check_table(units: u64, max_bytes: u64) -> Result<()> {
+    let bytes = (units + 1).saturating_mul(size_of::<Unit>() as u64);
+    if bytes <= max_bytes {
+        return Ok(());
+    }
+    Err(Error::new(
+        crate::ErrorKind::OutOfMemory,
+        format!(
+            "the table of {units} units takes {bytes} bytes, {max_bytes} may be used; prune less, take a smaller delta or raise the memory limit"
+        ),
+    ))
+}
