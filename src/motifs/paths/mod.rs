@@ -5,12 +5,34 @@ mod embed;
 mod keys;
 mod recipe;
 mod sample;
+mod tree;
 mod units;
 
 pub(in crate::motifs) use keys::Keys;
 pub(in crate::motifs) use recipe::Recipe;
 pub(in crate::motifs) use sample::{Paths, Strata, Tally};
 pub use units::Prune;
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::progress::Part;
+
+/// Draws of one replicate: path numbers from the strata of a range, which are summed together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::motifs) struct Draws {
+    pub strata: Strata,
+    pub range: Range<u64>,
+}
+
+/// Numbered paths that can be drawn from, on the processor ([`Paths`]) or on a device. All give the same sums, bit for bit.
+pub(in crate::motifs) trait Numbered {
+    /// Number of paths.
+    fn total(&self) -> u64;
+
+    /// The sums over each of `draws`. Tells `part` of every stratum drawn from.
+    fn tallies(&self, draws: &[Draws], part: &Part<'_>) -> Result<Vec<Tally>>;
+}
 
 #[cfg(test)]
 mod tests {
@@ -73,8 +95,9 @@ mod tests {
                     let exact = brute_force(&graph, motif, delta, ties);
                     nonzero += u64::from(exact > 0);
                     let keys = Keys::new(&graph, delta, ties);
-                    for anchor in Anchor::all_paths(motif) {
-                        for prune in [Prune::Off, Prune::Pairs, Prune::Rows] {
+                    for anchor in Anchor::all_paths(motif).into_iter().chain(Anchor::all_trees(motif, 40)) {
+                        let prunes = [Prune::Off, Prune::Pairs, Prune::Rows];
+                        for &prune in if anchor.is_tree() { &prunes[..1] } else { &prunes[..] } {
                             let paths = Paths::new(&graph, &keys, motif, &anchor, prune, u64::MAX).expect("numbers");
                             let tally = paths.tally(&Strata { width: 1, key }, 0..paths.total());
                             assert_eq!(tally.sum, exact, "{} {anchor} {prune:?} {ties:?} delta {delta} round {round}", motif.name());
@@ -88,8 +111,17 @@ mod tests {
 
     /// Motifs with loops, and on two vertices.
     fn extra_motifs() -> Vec<Motif> {
-        ["0>1 1>1 1>0", "0>0 0>1 1>2", "0>1", "0>1 0>1 1>0 0>1 1>0", "0>1 1>2 2>2 2>3 0>3 3>1", "0>1 1>2 0>1 0>1 2>1 1>2"]
-            .map(|m| Motif::parse(m).expect("edges"))
-            .to_vec()
+        [
+            "0>1 1>1 1>0",
+            "0>0 0>1 1>2",
+            "0>1",
+            "0>1 0>1 1>0 0>1 1>0",
+            "0>1 1>2 2>2 2>3 0>3 3>1",
+            "0>1 1>2 0>1 0>1 2>1 1>2",
+            "0>1 0>2 0>3",
+            "1>0 2>0 3>0 0>1 3>4",
+        ]
+        .map(|m| Motif::parse(m).expect("edges"))
+        .to_vec()
     }
 }

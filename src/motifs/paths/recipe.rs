@@ -105,6 +105,11 @@ impl Recipe {
         self.order[self.order.len() - 1]
     }
 
+    /// Placed edges whose parent is placed edge `j`.
+    pub fn children(&self, j: usize) -> impl Iterator<Item = usize> + '_ {
+        (1..self.placed.len()).filter(move |&c| self.placed[c].parent == j)
+    }
+
     /// Lists of each gap, as ranges of `lists`.
     pub fn gaps(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
         let mut start = 0;

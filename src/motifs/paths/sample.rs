@@ -8,8 +8,9 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::motifs::paths::recipe::Role;
 use crate::motifs::paths::units::{Prune, Units, first_path};
-use crate::motifs::paths::{Keys, Recipe};
+use crate::motifs::paths::{Draws, Keys, Numbered, Recipe};
 use crate::motifs::{Anchor, MAX_ANCHOR_EDGES, Motif, TemporalGraph};
+use crate::progress::Part;
 
 /// Placed edges by their place in the recipe.
 pub(in crate::motifs) type Placement = [u32; MAX_ANCHOR_EDGES];
@@ -89,14 +90,12 @@ impl<'g> Paths<'g> {
         Ok(Paths { graph, keys, recipe, units })
     }
 
-    /// Number of paths.
-    pub fn total(&self) -> u64 {
-        self.units.total()
-    }
-
     /// Placement of path `local` of a unit.
     #[inline]
     pub fn place(&self, unit: usize, local: u64) -> Placement {
+        if self.recipe.is_tree {
+            return self.units.place_tree(self.graph, self.keys, &self.recipe, unit as u32, local);
+        }
         let record = self.units.table[unit];
         let mut placement = Placement::default();
         let edge = |side: usize, entry: u64| self.units.sides[side - 1].entries[entry as usize][0];
@@ -200,13 +199,34 @@ impl<'g> Paths<'g> {
         }
         tally
     }
+}
 
-    /// [`Paths::tally`] on all cores.
-    pub fn tally_parallel(&self, strata: &Strata, range: Range<u64>) -> Tally {
-        const CHUNK: u64 = 1 << 13;
-        let chunks = (range.end - range.start).div_ceil(CHUNK);
-        let chunk = |c: u64| self.tally(strata, range.start + c * CHUNK..range.end.min(range.start + (c + 1) * CHUNK));
-        (0..chunks).into_par_iter().map(chunk).reduce(Tally::default, Tally::merged)
+impl Numbered for Paths<'_> {
+    fn total(&self) -> u64 {
+        self.units.total()
+    }
+
+    fn tallies(&self, draws: &[Draws], part: &Part<'_>) -> Result<Vec<Tally>> {
+        let longest = draws.iter().map(|d| d.range.end - d.range.start).max().unwrap_or(0);
+        let chunk = (longest >> 16).max(1 << 13);
+        // Chunks of all draws together, so that a few short ones keep all cores busy.
+        let chunks: Vec<(usize, Range<u64>)> = draws
+            .iter()
+            .enumerate()
+            .flat_map(|(n, d)| (d.range.start..d.range.end).step_by(chunk as usize).map(move |at| (n, at..d.range.end.min(at + chunk))))
+            .collect();
+        let sums: Vec<(usize, Tally)> = chunks
+            .into_par_iter()
+            .map(|(n, range)| {
+                part.advance(range.end - range.start)?;
+                Ok((n, self.tally(&draws[n].strata, range)))
+            })
+            .collect::<Result<_>>()?;
+        let mut tallies = vec![Tally::default(); draws.len()];
+        for (n, tally) in sums {
+            tallies[n] = tallies[n].merged(tally);
+        }
+        Ok(tallies)
     }
 }
 

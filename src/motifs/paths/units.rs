@@ -82,6 +82,8 @@ pub(in crate::motifs) struct Units<'g> {
     pub row_side: Option<usize>,
     /// Edges that the sides are drawn from, placed edge 1 first.
     pub sides: Vec<SideEdges<'g>>,
+    /// Of a tree, for the same: prefix sums of subtrees along these, `None` for a leaf.
+    pub sums: Vec<Option<Vec<u64>>>,
 }
 
 impl<'g> Units<'g> {
@@ -95,13 +97,19 @@ impl<'g> Units<'g> {
         self.table.partition_point(|unit| first_path(unit) <= id) - 1
     }
 
-    /// Numbers the paths of an anchor that is a path. `max_bytes` bounds the table of units.
+    /// Numbers the paths of an anchor. `max_bytes` bounds the table of units.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) for more than 2^64 - 1 paths; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory)
-    /// where the table would be larger.
+    /// where the table would be larger; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a tree that is to be pruned.
     pub fn new(graph: &'g TemporalGraph, keys: &Keys<'_>, motif: &Motif, recipe: &Recipe, prune: Prune, max_bytes: u64) -> Result<Self> {
+        if recipe.is_tree {
+            return match prune {
+                Prune::Off => Units::of_tree(graph, keys, recipe, max_bytes),
+                _ => Err(Error::unsupported("pruning is made for anchors that are paths; draw a tree with `--prune off` or `auto`")),
+            };
+        }
         let part = (prune != Prune::Off).then_some(motif);
         let embeds = |j: usize| {
             let embedding = Embedding::new(recipe, &[j], part);
@@ -145,7 +153,7 @@ impl<'g> Units<'g> {
             row_side = Some(side + 1);
         }
         number(&mut table)?;
-        Ok(Units { table, row_side, sides })
+        Ok(Units { table, row_side, sides, sums: Vec::new() })
     }
 }
 
@@ -201,7 +209,7 @@ pub(in crate::motifs) fn first_path(unit: &Unit) -> u64 {
 }
 
 /// Replaces the numbers of paths by the numbers of the first paths, and adds the unit at the end.
-fn number(table: &mut Vec<Unit>) -> Result<()> {
+pub(in crate::motifs) fn number(table: &mut Vec<Unit>) -> Result<()> {
     table.push([0; 6]);
     let mut first = 0u64;
     for unit in table.iter_mut() {
