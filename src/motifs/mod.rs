@@ -4,10 +4,12 @@
 //! within a span of time. What a key is depends on [`Ties`].
 
 mod anchor;
+pub mod duration;
 pub mod graph;
 mod motif;
 mod paths;
 
 pub use anchor::{Anchor, MAX_ANCHOR_EDGES};
+pub use duration::{Delta, TimeUnit};
 pub use graph::TemporalGraph;
 pub use motif::{MAX_EDGES, Motif, Ties};
