@@ -1,5 +1,16 @@
 //! Temporal graphs: edges in the order of their times, adjacency both ways, and the lists of edges of each ordered pair of vertices.
 
+mod columns;
+mod ids;
+mod number;
+mod read;
+mod summary;
+mod text;
+
+pub use columns::Columns;
+pub use read::{ReadOptions, ReadSummary};
+pub use summary::GraphSummary;
+
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
