@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::motifs::paths::recipe::Role;
-use crate::motifs::paths::units::{Prune, Units, first_path};
+use crate::motifs::paths::units::{DEAD, Prune, Units, first_path, unit};
 use crate::motifs::paths::{Draws, Keys, Numbered, Recipe};
 use crate::motifs::{Anchor, MAX_ANCHOR_EDGES, Motif, TemporalGraph};
 use crate::progress::Part;
@@ -34,30 +34,29 @@ pub(in crate::motifs) struct Tally {
     pub valid: u64,
     /// Placements with a match.
     pub nonzero: u64,
-    /// Whether a count or the sum was beyond its range.
+    /// Whether the sum, and so perhaps a count, is beyond its range.
     pub saturated: bool,
 }
 
 impl Tally {
-    fn add(&mut self, (count, saturated): (u64, bool)) {
-        self.valid += 1;
+    /// Adds a valid placement with that count; one that is saturated is the largest there is.
+    fn add(&mut self, count: u64) {
         self.nonzero += u64::from(count > 0);
         self.squares = self.squares.saturating_add(u128::from(count) * u128::from(count));
-        let (sum, over) = self.sum.overflowing_add(count);
-        self.sum = if over { u64::MAX } else { sum };
-        self.saturated |= saturated | over;
+        self.sum = self.sum.saturating_add(count);
+        self.saturated |= self.sum == u64::MAX;
     }
 
     /// The sums over both.
     #[must_use]
     pub fn merged(self, other: Tally) -> Tally {
-        let (sum, over) = self.sum.overflowing_add(other.sum);
+        let sum = self.sum.saturating_add(other.sum);
         Tally {
-            sum: if over { u64::MAX } else { sum },
+            sum,
             squares: self.squares.saturating_add(other.squares),
             valid: self.valid + other.valid,
             nonzero: self.nonzero + other.nonzero,
-            saturated: self.saturated | other.saturated | over,
+            saturated: sum == u64::MAX,
         }
     }
 }
@@ -90,35 +89,44 @@ impl<'g> Paths<'g> {
         Ok(Paths { graph, keys, recipe, units })
     }
 
-    /// Placement of path `local` of a unit.
+    /// Placement of path `local` of a unit, and whether a match may hold it.
     #[inline]
-    pub fn place(&self, unit: usize, local: u64) -> Placement {
+    pub fn place(&self, unit: usize, local: u64) -> (Placement, bool) {
         if self.recipe.is_tree {
-            return self.units.place_tree(self.graph, self.keys, &self.recipe, unit as u32, local);
+            return (self.units.place_tree(self.graph, self.keys, &self.recipe, unit as u32, local), true);
         }
-        let record = self.units.table[unit];
+        let record = &self.units.table[unit];
         let mut placement = Placement::default();
-        let edge = |side: usize, entry: u64| self.units.sides[side - 1].entries[entry as usize][0];
+        let mut live = true;
+        let mut set = |j: usize, digit: u64| {
+            let [start, from, to] = [unit::WINDOWS + 2 * j - 2, unit::LIVE + 2 * j - 2, unit::LIVE + 2 * j - 1].map(|at| record[at]);
+            let entry = start + digit as u32;
+            let edge = self.units.sides[j - 1].entries[entry as usize][0];
+            live &= (from..to).contains(&entry) && edge & DEAD == 0;
+            edge & !DEAD
+        };
         match self.units.row_side {
             Some(row) => {
-                placement[0] = record[2];
-                placement[row] = record[3];
+                placement[0] = record[unit::ROW];
+                placement[row] = record[unit::ROW + 1];
                 if self.recipe.placed.len() == 3 {
-                    placement[3 - row] = edge(3 - row, u64::from(record[4]) + local);
+                    let entry = u64::from(record[unit::WINDOWS + 2]) + local;
+                    placement[3 - row] = self.units.sides[2 - row].entries[entry as usize][0];
                 }
             }
             None => {
                 placement[0] = unit as u32;
-                let length = u64::from(record[5]);
+                let length = u64::from(record[unit::WINDOWS + 3]);
                 if self.recipe.placed.len() > 1 {
-                    placement[1] = edge(1, u64::from(record[2]) + local / length);
+                    placement[1] = set(1, local / length);
                 }
                 if self.recipe.placed.len() > 2 {
-                    placement[2] = edge(2, u64::from(record[4]) + local % length);
+                    placement[2] = set(2, local % length);
                 }
+                live &= record[unit::LIVE + 1] > 0;
             }
         }
-        placement
+        (placement, live)
     }
 
     fn vertex(&self, placement: &Placement, (j, end): Role) -> u32 {
@@ -148,8 +156,8 @@ impl<'g> Paths<'g> {
         low..high
     }
 
-    /// Number of ways to place the motif's other edges around a valid placement, and whether it is past 2^64 - 1.
-    pub fn count(&self, placement: &Placement) -> (u64, bool) {
+    /// Number of ways to place the motif's other edges around a valid placement, at most 2^64 - 1.
+    pub fn count(&self, placement: &Placement) -> u64 {
         let pairs = &self.graph.pairs;
         let list_of_keys: &[u32] = &self.keys.list;
         let mut starts = [0u32; crate::motifs::MAX_EDGES];
@@ -162,22 +170,16 @@ impl<'g> Paths<'g> {
             let (range, gap) = (pairs.range(pair), self.gap(placement, i));
             let start = range.start + list_of_keys[range.clone()].partition_point(|&key| key < gap.start);
             if start == range.end || list_of_keys[start] >= gap.end {
-                return (0, false);
+                return 0;
             }
             starts[i] = start as u32;
         }
-        let (mut product, mut saturated) = (1u64, false);
+        let mut product = 1u64;
         for lists in self.recipe.gaps() {
             let high = self.gap(placement, lists.start).end;
-            let (chains, over) = chains(list_of_keys, &mut starts[lists], high);
-            let (count, wrapped) = product.overflowing_mul(chains);
-            product = if wrapped { u64::MAX } else { count };
-            saturated |= over | wrapped;
-            if product == 0 {
-                return (0, false);
-            }
+            product = product.saturating_mul(chains(list_of_keys, &mut starts[lists], high));
         }
-        (product, saturated)
+        product
     }
 
     /// Draws from strata `range` and sums what is counted.
@@ -192,9 +194,12 @@ impl<'g> Paths<'g> {
                 at += 1;
             }
             unit = Some(at);
-            let placement = self.place(at, id - first_path(&self.units.table[at]));
+            let (placement, live) = self.place(at, id - first_path(&self.units.table[at]));
             if self.is_valid(&placement) {
-                tally.add(self.count(&placement));
+                tally.valid += 1;
+                if live {
+                    tally.add(self.count(&placement));
+                }
             }
         }
         tally
@@ -230,13 +235,12 @@ impl Numbered for Paths<'_> {
     }
 }
 
-/// Number of strictly increasing chains that take one key below `high` from each list in turn. `heads` are where the lists begin in `keys`;
+/// Number, at most 2^64 - 1, of strictly increasing chains that take one key below `high` from each list in turn. `heads` are where the lists begin in `keys`;
 /// they are moved. Each list ends with a sentinel no key is above.
 ///
 /// The lists are merged by increasing key; of equal keys the one of the later list comes first, so that no chain takes the same key twice.
-fn chains(keys: &[u32], heads: &mut [u32], high: u32) -> (u64, bool) {
+fn chains(keys: &[u32], heads: &mut [u32], high: u32) -> u64 {
     let mut ways = [0u64; crate::motifs::MAX_EDGES];
-    let mut saturated = false;
     loop {
         let (mut least, mut which) = (u32::MAX, 0);
         for (j, &head) in heads.iter().enumerate() {
@@ -246,12 +250,10 @@ fn chains(keys: &[u32], heads: &mut [u32], high: u32) -> (u64, bool) {
             }
         }
         if least >= high {
-            return (ways[heads.len() - 1], saturated);
+            return ways[heads.len() - 1];
         }
         let before = if which == 0 { 1 } else { ways[which - 1] };
-        let (sum, over) = ways[which].overflowing_add(before);
-        ways[which] = if over { u64::MAX } else { sum };
-        saturated |= over;
+        ways[which] = ways[which].saturating_add(before);
         heads[which] += 1;
     }
 }

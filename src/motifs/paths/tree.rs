@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::motifs::TemporalGraph;
 use crate::motifs::paths::recipe::Placed;
 use crate::motifs::paths::sample::Placement;
-use crate::motifs::paths::units::{SideEdges, Unit, Units, check_table, number, too_many};
+use crate::motifs::paths::units::{SideEdges, Unit, Units, check_table, number, set_first, too_many};
 use crate::motifs::paths::{Keys, Recipe};
 
 /// The lists of a tree's edges and the numbers of their subtrees.
@@ -70,7 +70,9 @@ impl<'g> Units<'g> {
         let centre = |edge: u32| -> Option<Unit> {
             let [u, v] = graph.edges[edge as usize];
             let trees = if u == v { 0 } else { trees.below(graph, keys, recipe, 0, edge)? };
-            Some([trees as u32, (trees >> 32) as u32, 0, 0, 0, 0])
+            let mut unit = Unit::default();
+            set_first(&mut unit, trees);
+            Some(unit)
         };
         let table: Option<Vec<Unit>> = (0..graph.num_edges() as u32).into_par_iter().map(centre).collect();
         let mut table = table.ok_or_else(too_many)?;

@@ -34,15 +34,29 @@ impl Prune {
     }
 }
 
-/// Words of a unit: number of its first path (low, high), then by kind of unit (first entry and length of both windows), or (centre, side,
-/// first entry and length of the other window).
-pub(in crate::motifs) type Unit = [u32; 6];
+/// A unit, in the words that kernels take.
+pub(in crate::motifs) type Unit = [u32; 10];
+
+/// Places of the words of a [`Unit`].
+pub(in crate::motifs) mod unit {
+    /// Number of the first path, low and high word.
+    pub const FIRST: usize = 0;
+    /// First entry and number of entries of the window of placed edge 1, then of placed edge 2; of a row both are its other side's.
+    pub const WINDOWS: usize = 2;
+    /// The part of each window outside of which no match is: first entry and the one behind the last.
+    pub const LIVE: usize = 6;
+    /// Of a row: its centre and its side, in place of the first window.
+    pub const ROW: usize = 2;
+}
+
+/// Marks an entry of a side around which the motif's edges on the same two vertices do not embed.
+pub(in crate::motifs) const DEAD: u32 = 1 << 31;
 
 /// Edges that a side is drawn from, by the vertex at which it touches the centre.
 #[derive(Clone)]
 pub(in crate::motifs) struct SideEdges<'g> {
     pub offsets: Cow<'g, [u32]>,
-    /// (edge, vertex at its other end).
+    /// (edge, vertex at its other end); edges that no match holds may have the bit [`DEAD`].
     pub entries: Cow<'g, [[u32; 2]]>,
 }
 
@@ -51,6 +65,12 @@ impl<'g> SideEdges<'g> {
     pub fn all(graph: &'g TemporalGraph, placed: &Placed) -> Self {
         let Adjacency { offsets, entries } = if placed.own_end == SOURCE { &graph.outgoing } else { &graph.incoming };
         SideEdges { offsets: Cow::Borrowed(offsets), entries: Cow::Borrowed(entries) }
+    }
+
+    /// All of them, those marked that `keep` does not hold for.
+    fn marked(&self, keep: impl Fn(u32) -> bool + Sync) -> Self {
+        let mark = |&[edge, other]: &[u32; 2]| [if keep(edge) { edge } else { edge | DEAD }, other];
+        SideEdges { offsets: self.offsets.clone(), entries: self.entries.par_iter().map(mark).collect() }
     }
 
     /// Those that `keep` holds for.
@@ -68,7 +88,7 @@ impl<'g> SideEdges<'g> {
     pub fn window(&self, keys: &Keys<'_>, vertex: u32, window: Range<u32>) -> [u32; 2] {
         let range = self.offsets[vertex as usize] as usize..self.offsets[vertex as usize + 1] as usize;
         let entries = &self.entries[range.clone()];
-        let below = |key: u32| entries.partition_point(|&[edge, _]| keys.of(edge) < key);
+        let below = |key: u32| entries.partition_point(|&[edge, _]| keys.of(edge & !DEAD) < key);
         let (low, high) = (below(window.start), below(window.end));
         [(range.start + low) as u32, high.saturating_sub(low) as u32]
     }
@@ -110,43 +130,53 @@ impl<'g> Units<'g> {
                 _ => Err(Error::unsupported("pruning is made for anchors that are paths; draw a tree with `--prune off` or `auto`")),
             };
         }
-        let part = (prune != Prune::Off).then_some(motif);
-        let embeds = |j: usize| {
-            let embedding = Embedding::new(recipe, &[j], part);
-            move |edge: u32| {
-                let [own, opposite] = both_ways(&graph.pairs, edge);
-                let (key, none) = (keys.of(edge), 0..0);
-                embedding.embed(keys, &[own, opposite, none.clone(), none.clone(), none.clone(), none], key, key).is_some()
-            }
-        };
-        let sides: Vec<SideEdges<'g>> = (1..recipe.placed.len())
-            .map(|j| {
-                let all = SideEdges::all(graph, &recipe.placed[j]);
-                if part.is_some() { all.filtered(embeds(j)) } else { all }
-            })
-            .collect();
-        check_table(graph.num_edges() as u64, max_bytes)?;
-
-        let around = Embedding::new(recipe, &[0], part);
-        let centre = |edge: u32| -> Unit {
-            let [u, v] = graph.edges[edge as usize];
+        let no_part = Embedding::new(recipe, &[0], None);
+        let around = Embedding::new(recipe, &[0], Some(motif));
+        let embed = |embedding: &Embedding, edge: u32| {
             let [own, opposite] = both_ways(&graph.pairs, edge);
             let (key, none) = (keys.of(edge), 0..0);
-            let found = around.embed(keys, &[own, opposite, none.clone(), none.clone(), none.clone(), none], key, key);
-            let Some(found) = found.filter(|_| u != v) else { return [0; 6] };
-            let mut windows = [[0, 1]; 2];
-            for (i, side) in sides.iter().enumerate() {
-                let at = [u, v][recipe.placed[i + 1].at];
-                windows[i] = side.window(keys, at, around.window(keys, &found, i + 1));
+            embedding.embed(keys, &[own, opposite, none.clone(), none.clone(), none.clone(), none], key, key)
+        };
+        let side = |j: usize| {
+            let embedding = Embedding::new(recipe, &[j], Some(motif));
+            let all = SideEdges::all(graph, &recipe.placed[j]);
+            match prune {
+                _ if embedding.steps.is_empty() => all,
+                Prune::Off => all.marked(|edge| embed(&embedding, edge).is_some()),
+                Prune::Pairs | Prune::Rows => all.filtered(|edge| embed(&embedding, edge).is_some()),
             }
-            let paths = u64::from(windows[0][1]) * u64::from(windows[1][1]);
-            [paths as u32, (paths >> 32) as u32, windows[0][0], windows[0][1], windows[1][0], windows[1][1]]
+        };
+        let sides: Vec<SideEdges<'g>> = (1..recipe.placed.len()).map(side).collect();
+        check_table(graph.num_edges() as u64, max_bytes)?;
+
+        let numbered = if prune == Prune::Off { &no_part } else { &around };
+        let centre = |edge: u32| -> Unit {
+            let ends = graph.edges[edge as usize];
+            let mut unit = [0, 0, 0, 1, 0, 1, 0, 0, 0, 0];
+            let (found, live) = (embed(numbered, edge), embed(&around, edge));
+            let Some(found) = found.filter(|_| ends[0] != ends[1]) else { return Unit::default() };
+            for (i, side) in sides.iter().enumerate() {
+                let at = ends[recipe.placed[i + 1].at];
+                let window = |embedding: &Embedding, found| side.window(keys, at, embedding.window(keys, found, i + 1));
+                let [start, len] = window(numbered, &found);
+                unit[unit::WINDOWS + 2 * i..][..2].copy_from_slice(&[start, len]);
+                let [start, len] = live.as_ref().map_or([0, 0], |live| window(&around, live));
+                unit[unit::LIVE + 2 * i..][..2].copy_from_slice(&[start, start + len]);
+            }
+            if live.is_some() {
+                (sides.len()..2).for_each(|i| unit[unit::LIVE + 2 * i + 1] = 1);
+            }
+            let paths = u64::from(unit[unit::WINDOWS + 1]) * u64::from(unit[unit::WINDOWS + 3]);
+            set_first(&mut unit, paths);
+            unit
         };
         let mut table: Vec<Unit> = (0..graph.num_edges() as u32).into_par_iter().map(centre).collect();
         let mut row_side = None;
         if prune == Prune::Rows && !sides.is_empty() {
             // Rows are made of the side that has fewer edges in all.
-            let rows = |i: usize| table.iter().filter(|unit| first_path(unit) > 0).map(|unit| u64::from(unit[3 + 2 * i])).sum::<u64>();
+            let rows = |i: usize| {
+                table.iter().filter(|unit| first_path(unit) > 0).map(|unit| u64::from(unit[unit::WINDOWS + 1 + 2 * i])).sum::<u64>()
+            };
             let side = (0..sides.len()).min_by_key(|&i| rows(i)).unwrap_or(0);
             check_table(rows(side), max_bytes)?;
             table = rows_of(graph, keys, motif, recipe, &sides, &table, side);
@@ -191,11 +221,13 @@ fn rows_of(
             let at = ends[recipe.placed[other].at];
             window = sides[other - 1].window(keys, at, embedding.window(keys, &found, other));
         }
-        (window[1] > 0).then_some([window[1], 0, centre, edge, window[0], window[1]])
+        let [start, len] = window;
+        (len > 0).then_some([len, 0, centre, edge, start, len, 0, 1, start, start + len])
     };
     let of_centre = |centre: usize| {
         let unit = centres[centre];
-        let window = if first_path(&unit) > 0 { unit[2 + 2 * side]..unit[2 + 2 * side] + unit[3 + 2 * side] } else { 0..0 };
+        let [start, len] = [0, 1].map(|i| unit[unit::WINDOWS + 2 * side + i]);
+        let window = if first_path(&unit) > 0 { start..start + len } else { 0..0 };
         window.filter_map(move |entry| row(centre as u32, entry as usize))
     };
     let mut table: Vec<Unit> = (0..centres.len()).into_par_iter().flat_map_iter(of_centre).collect();
@@ -205,16 +237,20 @@ fn rows_of(
 
 /// The first path of a unit, or how many it has before the units are numbered.
 pub(in crate::motifs) fn first_path(unit: &Unit) -> u64 {
-    u64::from(unit[0]) | u64::from(unit[1]) << 32
+    u64::from(unit[unit::FIRST]) | u64::from(unit[unit::FIRST + 1]) << 32
+}
+
+pub(in crate::motifs) fn set_first(unit: &mut Unit, path: u64) {
+    (unit[unit::FIRST], unit[unit::FIRST + 1]) = (path as u32, (path >> 32) as u32);
 }
 
 /// Replaces the numbers of paths by the numbers of the first paths, and adds the unit at the end.
 pub(in crate::motifs) fn number(table: &mut Vec<Unit>) -> Result<()> {
-    table.push([0; 6]);
+    table.push(Unit::default());
     let mut first = 0u64;
     for unit in table.iter_mut() {
         let paths = first_path(unit);
-        (unit[0], unit[1]) = (first as u32, (first >> 32) as u32);
+        set_first(unit, first);
         first = first.checked_add(paths).ok_or_else(too_many)?;
     }
     Ok(())
