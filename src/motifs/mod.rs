@@ -5,6 +5,7 @@
 
 mod anchor;
 pub mod duration;
+pub mod exact;
 pub mod graph;
 mod motif;
 mod paths;
