@@ -1,5 +1,6 @@
 //! Temporal graphs: edges in the order of their times, adjacency both ways, and the lists of edges of each ordered pair of vertices.
 
+mod binary;
 mod columns;
 mod ids;
 mod number;
@@ -82,15 +83,10 @@ impl TemporalGraph {
         edges.par_sort_by_key(|&(_, _, time)| time);
         let times: Vec<i64> = edges.iter().map(|&(_, _, time)| time).collect();
         let edges: Vec<[u32; 2]> = edges.into_iter().map(|(u, v, _)| [u, v]).collect();
-        let mut ranks = Vec::with_capacity(times.len());
-        let mut rank = 0;
-        for i in 0..times.len() {
-            rank += u32::from(i > 0 && times[i] != times[i - 1]);
-            ranks.push(rank);
-        }
-        let outgoing = Adjacency::new(&edges, num_vertices, |[u, v]| (u, v));
-        let incoming = Adjacency::new(&edges, num_vertices, |[u, v]| (v, u));
-        let pairs = Pairs::new(&edges, num_vertices);
+        let ranks = ranks(&times);
+        let outgoing = || Adjacency::new(&edges, num_vertices, |[u, v]| (u, v));
+        let incoming = || Adjacency::new(&edges, num_vertices, |[u, v]| (v, u));
+        let (pairs, (outgoing, incoming)) = rayon::join(|| Pairs::new(&edges, num_vertices), || rayon::join(outgoing, incoming));
         Ok(TemporalGraph { num_vertices, edges, times, decimals, ranks, outgoing, incoming, pairs })
     }
 
@@ -118,6 +114,17 @@ impl TemporalGraph {
     pub fn decimals(&self) -> u32 {
         self.decimals
     }
+}
+
+/// Dense ranks of sorted times.
+fn ranks(times: &[i64]) -> Vec<u32> {
+    let mut ranks = Vec::with_capacity(times.len());
+    let mut rank = 0;
+    for i in 0..times.len() {
+        rank += u32::from(i > 0 && times[i] != times[i - 1]);
+        ranks.push(rank);
+    }
+    ranks
 }
 
 impl Adjacency {
@@ -193,16 +200,41 @@ impl Pairs {
         }
         pairs.offsets.push(pairs.destinations.len() as u32);
         pairs.starts.push(pairs.list.len() as u32);
-        // One search a pair, not one an edge.
-        let opposite: Vec<u32> = (0..num_vertices)
-            .into_par_iter()
-            .flat_map_iter(|u| {
-                let pairs = &pairs;
-                pairs.of_source(u).map(move |pair| pairs.find(pairs.destinations[pair], u))
-            })
-            .collect();
+        let opposite = pairs.opposites();
         pairs.of_edge.par_iter_mut().for_each(|of| of[1] = opposite[of[0] as usize]);
         pairs
+    }
+
+    /// The pair of the opposite direction of each pair, or [`NO_PAIR`].
+    fn opposites(&self) -> Vec<u32> {
+        // Pairs by destination; those of one destination are in order of their sources, as the others are in order of their destinations,
+        // so that one pass over both finds what they share.
+        let num_vertices = self.offsets.len() - 1;
+        let mut first = vec![0u32; num_vertices + 1];
+        for &v in &self.destinations {
+            first[v as usize + 1] += 1;
+        }
+        for v in 0..num_vertices {
+            first[v + 1] += first[v];
+        }
+        let mut next = first.clone();
+        let mut by_destination = vec![[0; 2]; self.len()];
+        for u in 0..num_vertices as u32 {
+            for pair in self.of_source(u) {
+                let place = &mut next[self.destinations[pair] as usize];
+                by_destination[*place as usize] = [u, pair as u32];
+                *place += 1;
+            }
+        }
+        let of_source = |u: u32| {
+            let mut incoming = by_destination[first[u as usize] as usize..first[u as usize + 1] as usize].iter().peekable();
+            self.of_source(u).map(move |pair| {
+                let v = self.destinations[pair];
+                while incoming.next_if(|[source, _]| *source < v).is_some() {}
+                incoming.next_if(|[source, _]| *source == v).map_or(NO_PAIR, |[_, opposite]| *opposite)
+            })
+        };
+        (0..num_vertices as u32).into_par_iter().flat_map_iter(of_source).collect()
     }
 
     /// Number of pairs.
@@ -261,5 +293,27 @@ mod tests {
         assert!(TemporalGraph::from_edges(vec![(0, 3, 1)], 3, 0).is_err());
         let empty = TemporalGraph::from_edges(Vec::new(), 0, 0).expect("builds");
         assert_eq!((empty.num_edges(), empty.pairs.starts.len()), (0, 1));
+    }
+
+    #[test]
+    fn pairs_of_random_graphs_are_those_of_a_search() {
+        let key = kernels_gen::threefry::Key::new(5);
+        for graph in 0..50u64 {
+            let (key, n) = (key.stream(graph), 1 + graph as u32 % 9);
+            let edge = |i: u64| (key.word(3 * i) % n, key.word(3 * i + 1) % n, i64::from(key.word(3 * i + 2) % 9));
+            let graph = TemporalGraph::from_edges((0..40).map(edge).collect(), n, 0).expect("builds");
+            let pairs = &graph.pairs;
+            let mut seen = 0;
+            for u in 0..n {
+                for v in 0..n {
+                    let of_pair = (0..40u32).filter(|&i| graph.edges[i as usize] == [u, v]);
+                    let pair = pairs.find(u, v);
+                    assert!(of_pair.clone().eq(pairs.edges(pair).iter().copied()));
+                    assert!(of_pair.clone().all(|i| pairs.of_edge[i as usize] == [pair, pairs.find(v, u)]));
+                    seen += of_pair.count();
+                }
+            }
+            assert_eq!(seen, 40);
+        }
     }
 }
