@@ -52,7 +52,8 @@ macro_rules! text {
 }
 
 /// Files without an entry point, as (stem, text).
-pub const LIBRARIES: &[(&str, &str)] = &[("threefry", text!("shared/threefry"))];
+pub const LIBRARIES: &[(&str, &str)] =
+    &[("threefry", text!("shared/threefry")), ("draw", text!("motifs/draw")), ("wide", text!("motifs/wide"))];
 
 /// Every hand-written kernel.
 pub const SHADERS: &[Shader] = &[
@@ -102,6 +103,52 @@ pub const SHADERS: &[Shader] = &[
         workgroup_bytes: 0,
         features: PLAIN,
         cost: || Cost { flops: Formula::Const(0), bytes: Formula::Const(4) * Formula::Param(0), max_iterations: Formula::Const(0) },
+    },
+    Shader {
+        stem: "scan_apply",
+        text: text!("motifs/scan_apply"),
+        permutations: &[&[]],
+        bindings: &[
+            ("data", BindingKind::ReadWrite),
+            ("before", BindingKind::Read),
+            ("flags", BindingKind::ReadWrite),
+            ("params", BindingKind::Params),
+        ],
+        num_params: 4,
+        workgroup_size: [256, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 0,
+        features: PLAIN,
+        cost: || Cost { flops: Formula::Const(0), bytes: Formula::Const(16) * Formula::Param(0), max_iterations: Formula::Const(17) },
+    },
+    Shader {
+        stem: "scan_sums",
+        text: text!("motifs/scan_sums"),
+        permutations: &[&[]],
+        bindings: &[("data", BindingKind::Read), ("sums", BindingKind::ReadWrite), ("params", BindingKind::Params)],
+        num_params: 3,
+        workgroup_size: [256, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 0,
+        features: PLAIN,
+        cost: || Cost { flops: Formula::Const(0), bytes: Formula::Const(8) * Formula::Param(0), max_iterations: Formula::Const(17) },
+    },
+    Shader {
+        stem: "wide_check",
+        text: text!("motifs/wide_check"),
+        permutations: &[&[]],
+        bindings: &[("pairs", BindingKind::Read), ("out", BindingKind::ReadWrite), ("params", BindingKind::Params)],
+        num_params: 3,
+        workgroup_size: [64, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 0,
+        features: PLAIN,
+        // Two divisions and a draw.
+        cost: || Cost {
+            flops: Formula::Const(0),
+            bytes: Formula::Const(112) * Formula::Param(0),
+            max_iterations: Formula::Const(2 * (8 + 1) + 64 + 1),
+        },
     },
 ];
 

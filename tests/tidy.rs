@@ -203,7 +203,7 @@ fn the_environment_is_read_in_from_env_only() {
 
 #[test]
 fn shaders_table_and_twins_agree() {
-    use sublane::shaders::{LIBRARIES, SHADERS, kernels, twins::TWINS};
+    use sublane::shaders::{LIBRARIES, SHADERS, kernels};
     let stem = |path: &Path| path.file_stem().and_then(|s| s.to_str()).expect("UTF-8").to_string();
     let in_folder: Vec<PathBuf> = files("shaders", &[".wgsl"]);
     let stems: BTreeSet<String> = in_folder.iter().map(|p| stem(p)).collect();
@@ -222,7 +222,7 @@ fn shaders_table_and_twins_agree() {
         let twin = root().join(format!("src/{home}/twins/{}.rs", shader.stem));
         assert!(twin.exists(), "`{}` has no twin file {}", shader.stem, shown(&twin));
     }
-    let twins: BTreeSet<String> = TWINS.iter().map(|t| t.name.to_string()).collect();
+    let twins: BTreeSet<String> = sublane::suite::twins::twins().iter().map(|t| t.name.to_string()).collect();
     assert_eq!(names, twins, "every hand-written kernel has a twin and the other way round");
 }
 

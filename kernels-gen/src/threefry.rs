@@ -7,7 +7,13 @@
 //! - `stream` encrypts the 64-bit stream number under that key and takes the result as a new key, so that streams nest;
 //! - block `index` of a key encrypts the 64-bit index and gives two words; word `n` is half `n % 2` of block `n / 2`.
 //!
-//! A key is either split into streams or drawn from, never both. `shaders/shared/threefry.wgsl` is the same in WGSL, bit for bit.
+//! - number `i` below a bound ([`Key::below`]) takes block `i`, and where that is refused blocks `i + 2^56`, `i + 2 * 2^56` and so on.
+//!
+//! A key is either split into streams or drawn from, never both. `shaders/shared/threefry.wgsl` and, for numbers below a bound,
+//! `shaders/motifs/draw.wgsl` are the same in WGSL, bit for bit.
+
+/// Blocks that one number below a bound looks at before it takes what it has.
+const ATTEMPTS: u64 = 64;
 
 /// Words of one encryption: 20 rounds of Threefry-2x32.
 pub fn threefry2x32(key: [u32; 2], counter: [u32; 2]) -> [u32; 2] {
@@ -62,6 +68,26 @@ impl Key {
         uniform(self.word(n))
     }
 
+    /// Number `index`, below 2^56, of this key: each number below `bound`, which is at least 1, is equally likely.
+    ///
+    /// The 64 bits of a block times the bound have the number in their high half, unless the low half is below 2^64 modulo the bound: then
+    /// the next block has its turn (Lemire, "Fast random integer generation in an interval", 2019). That happens less often than every
+    /// second time; the block of the 64th attempt counts in any case.
+    pub fn below(self, index: u64, bound: u64) -> u64 {
+        let mut drawn = 0;
+        for attempt in 0..ATTEMPTS {
+            let [low, high] = self.block(index | attempt << 56);
+            let product = u128::from(u64::from(low) | u64::from(high) << 32) * u128::from(bound);
+            drawn = (product >> 64) as u64;
+            let rest = product as u64;
+            // What is not below the bound is not below the remainder either: most draws need no division.
+            if rest >= bound || rest >= bound.wrapping_neg() % bound {
+                break;
+            }
+        }
+        drawn
+    }
+
     /// The key's two words, as kernels take them in their parameters.
     pub fn words(self) -> [u32; 2] {
         self.0
@@ -102,5 +128,45 @@ mod tests {
         assert_eq!(uniform(u32::MAX), 1.0 - 1.0 / 16_777_216.0);
         let mean = (0..4096).map(|n| f64::from(Key::new(7).uniform(n))).sum::<f64>() / 4096.0;
         assert!((mean - 0.5).abs() < 0.02, "mean {mean}");
+    }
+
+    #[test]
+    fn numbers_below_a_bound_are_equally_likely() {
+        // 99.9 % of chi-square statistics of so many degrees of freedom are below.
+        let critical = [(1, 10.83), (2, 13.82), (4, 18.47), (6, 22.46), (9, 27.88)];
+        for (degrees, critical) in critical {
+            let (cells, draws) = (degrees + 1, 60_000u64);
+            // Small numbers, and the remainders of large ones: of those, draws that refuse nothing favour 0.
+            for bound in [cells, cells << 60] {
+                let mut counts = vec![0u64; cells as usize];
+                for n in 0..draws {
+                    let drawn = Key::new(3).stream(bound).below(n, bound);
+                    assert!(drawn < bound);
+                    counts[(drawn % cells) as usize] += 1;
+                }
+                let mean = draws as f64 / cells as f64;
+                let chi_square: f64 = counts.iter().map(|&c| (c as f64 - mean).powi(2) / mean).sum();
+                assert!(chi_square < critical, "below {bound}: {counts:?}, {chi_square}");
+            }
+        }
+    }
+
+    #[test]
+    fn refused_blocks_are_followed_by_the_next_attempt() {
+        let key = Key::new(5);
+        let wide = |block: [u32; 2]| u64::from(block[0]) | u64::from(block[1]) << 32;
+        assert_eq!([key.below(8, 0), key.below(8, 1)], [0, 0]);
+        assert_eq!(key.below(9, 1 << 32), wide(key.block(9)) >> 32, "a power of two refuses nothing");
+        // 2^63 + 1 refuses a block with probability one half.
+        let bound = (1u64 << 63) + 1;
+        let product = |n: u64| u128::from(wide(key.block(n))) * u128::from(bound);
+        let accepted = |n: u64| product(n) as u64 >= (1 << 63) - 1;
+        let mut attempts = [0; 3];
+        for n in 0..1000 {
+            let attempt = (0..64).find(|a| accepted(n | a << 56)).expect("one in 2^64 has none");
+            assert_eq!(key.below(n, bound), (product(n | attempt << 56) >> 64) as u64);
+            attempts[attempt.min(2) as usize] += 1;
+        }
+        assert!(attempts.iter().all(|&n| n > 150), "{attempts:?}");
     }
 }

@@ -6,11 +6,14 @@
 mod anchor;
 pub mod duration;
 pub mod exact;
+pub mod gpu;
 pub mod graph;
 mod motif;
 mod paths;
+mod twins;
 
 pub use anchor::{Anchor, MAX_ANCHOR_EDGES};
 pub use duration::{Delta, TimeUnit};
 pub use graph::TemporalGraph;
 pub use motif::{MAX_EDGES, Motif, Ties};
+pub use twins::TWINS;

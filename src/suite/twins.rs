@@ -3,11 +3,18 @@
 use crate::device::{Device, Executor};
 use crate::error::Result;
 use crate::plan::{Command, ExecutionPlan, SlotId, SlotRole, fold_workgroups, host};
-use crate::shaders::{self, twins::TWINS};
+use crate::shaders::{self, twins::Twin};
 use crate::stats::relative_error;
 use kernels_gen::threefry::Key;
 use kernels_gen::{KernelSource, Target};
 use std::sync::Arc;
+
+mod motifs;
+
+/// The twins of every hand-written kernel.
+pub fn twins() -> Vec<Twin> {
+    [shaders::twins::TWINS, crate::motifs::TWINS].concat()
+}
 
 /// How near the device's words have to be to the twin's.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,7 +46,7 @@ impl TwinCase {
         for (slot, words) in &self.inputs {
             slots[slot.0 as usize][..words.len()].copy_from_slice(words);
         }
-        host::run(&self.plan, &mut slots, TWINS)?;
+        host::run(&self.plan, &mut slots, &twins())?;
         let mut words = std::mem::take(&mut slots[self.output.0 as usize]);
         words.truncate((self.plan.slots[self.output.0 as usize].bytes / 4) as usize);
         Ok(words)
@@ -82,14 +89,15 @@ pub fn cases(target: &Target, seed: u64) -> Result<Vec<TwinCase>> {
     let carry = u64::from(u32::MAX) - 1;
     // One word more than 65,535 workgroups write, so that the dispatch folds; it stays below 128 MiB.
     let folded = 2 * 256 * 65_535 + 1;
-    Ok(vec![
+    let shared = vec![
         threefry_fill("threefry_fill", target, "a carry of the index", key.stream(0), 4_099, carry)?,
         threefry_fill("threefry_fill", target, "past 65,535 workgroups", key.stream(1), folded, 0)?,
         threefry_fill("threefry_fill_uniform", target, "100,001 floats", key.stream(2), 100_001, 0)?,
         scale_add(target, "1 element", key.stream(3), 1)?,
         scale_add(target, "1,000,003 elements", key.stream(4), 1_000_003)?,
         gemm_reference(target, "48 x 272 x 20", key.stream(5), [48, 272, 20])?,
-    ])
+    ];
+    Ok(shared.into_iter().chain(motifs::cases(target, key.stream(6))?).collect())
 }
 
 /// `count` words of `key`, from block `first` on.
@@ -144,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shared_kernel_has_a_case_that_its_twin_runs() {
+    fn every_kernel_has_a_case_that_its_twin_runs() {
         let cases = cases(&Target::webgpu(), 1).expect("cases");
         for (shader, flags) in shaders::kernels() {
             let name = shader.name(flags);

@@ -1,0 +1,19 @@
+// Random numbers below a bound; the same in Rust: `kernels_gen::threefry::Key::below`.
+#import threefry
+#import wide
+
+// Number `index`, below 2^56, of `key`: each number below `bound`, which is at least 1, is equally likely. `threshold` is 2^64 modulo
+// `bound`, which the host knows. Attempt n takes the 64 bits of block index + n * 2^56; their product with the bound has the number in its
+// high half, unless its low half is below the threshold (Lemire, "Fast random integer generation in an interval", 2019). An attempt fails
+// less often than every second time; the last one counts in any case. The most iterations: 64.
+fn threefry_below(key: vec2<u32>, index: vec2<u32>, bound: vec2<u32>, threshold: vec2<u32>) -> vec2<u32> {
+  var drawn = vec2<u32>(0u, 0u);
+  for (var attempt = 0u; attempt < 64u; attempt += 1u) {
+    let product = wide_product(threefry2x32(key, vec2<u32>(index.x, index.y | (attempt << 24u))), bound);
+    drawn = product.high;
+    if (!wide_less(product.low, threshold)) {
+      break;
+    }
+  }
+  return drawn;
+}
