@@ -2,13 +2,16 @@
 
 mod binary;
 mod columns;
+mod generate;
 mod ids;
 mod number;
 mod read;
 mod summary;
 mod text;
+mod write;
 
 pub use columns::Columns;
+pub use generate::GenerateOptions;
 pub use read::{ReadOptions, ReadSummary};
 pub use summary::GraphSummary;
 
