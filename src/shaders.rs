@@ -52,8 +52,12 @@ macro_rules! text {
 }
 
 /// Files without an entry point, as (stem, text).
-pub const LIBRARIES: &[(&str, &str)] =
-    &[("threefry", text!("shared/threefry")), ("draw", text!("motifs/draw")), ("wide", text!("motifs/wide"))];
+pub const LIBRARIES: &[(&str, &str)] = &[
+    ("threefry", text!("shared/threefry")),
+    ("draw", text!("motifs/draw")),
+    ("tally", text!("motifs/tally")),
+    ("wide", text!("motifs/wide")),
+];
 
 /// Every hand-written kernel.
 pub const SHADERS: &[Shader] = &[
@@ -105,6 +109,79 @@ pub const SHADERS: &[Shader] = &[
         cost: || Cost { flops: Formula::Const(0), bytes: Formula::Const(4) * Formula::Param(0), max_iterations: Formula::Const(0) },
     },
     Shader {
+        stem: "count_chains",
+        text: text!("motifs/count_chains"),
+        permutations: &[&[]],
+        bindings: &[
+            ("drawn", BindingKind::Read),
+            ("found", BindingKind::Read),
+            ("pairs", BindingKind::Read),
+            ("state", BindingKind::ReadWrite),
+            ("unfinished", BindingKind::ReadWrite),
+            ("params", BindingKind::Params),
+        ],
+        num_params: 9,
+        workgroup_size: [64, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 0,
+        features: PLAIN,
+        cost: || Cost {
+            flops: Formula::Const(0),
+            bytes: Formula::Const(12) * Formula::Param(0) * Formula::Param(1),
+            max_iterations: Formula::Param(6) + Formula::Param(0) + Formula::Const(512),
+        },
+    },
+    Shader {
+        stem: "draw_paths",
+        text: text!("motifs/draw_paths"),
+        permutations: &[&[], &["STRICT"], &["ROWS"], &["ROWS", "STRICT"]],
+        bindings: &[
+            ("units", BindingKind::Read),
+            ("edges", BindingKind::Read),
+            ("side1", BindingKind::Read),
+            ("side2", BindingKind::Read),
+            ("bounds", BindingKind::Read),
+            ("keys", BindingKind::Read),
+            ("drawn", BindingKind::ReadWrite),
+            ("params", BindingKind::Params),
+        ],
+        num_params: 22,
+        workgroup_size: [64, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 8,
+        features: PLAIN,
+        cost: || Cost {
+            flops: Formula::Const(0),
+            bytes: Formula::Const(12) * Formula::Param(4),
+            max_iterations: Formula::Const(140) * Formula::Param(1) + Formula::Const(140),
+        },
+    },
+    Shader {
+        stem: "look_up_lists",
+        text: text!("motifs/look_up_lists"),
+        permutations: &[&[], &["STRICT"]],
+        bindings: &[
+            ("drawn", BindingKind::Read),
+            ("pairs", BindingKind::Read),
+            ("of_edge", BindingKind::Read),
+            ("edges", BindingKind::Read),
+            ("bounds", BindingKind::Read),
+            ("keys", BindingKind::Read),
+            ("found", BindingKind::ReadWrite),
+            ("params", BindingKind::Params),
+        ],
+        num_params: 44,
+        workgroup_size: [64, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 0,
+        features: PLAIN,
+        cost: || Cost {
+            flops: Formula::Const(0),
+            bytes: Formula::Const(12) * Formula::Param(0) * Formula::Param(1),
+            max_iterations: Formula::Const(104) * Formula::Param(1) * Formula::Param(3) + Formula::Const(1),
+        },
+    },
+    Shader {
         stem: "scan_apply",
         text: text!("motifs/scan_apply"),
         permutations: &[&[]],
@@ -132,6 +209,23 @@ pub const SHADERS: &[Shader] = &[
         workgroup_bytes: 0,
         features: PLAIN,
         cost: || Cost { flops: Formula::Const(0), bytes: Formula::Const(8) * Formula::Param(0), max_iterations: Formula::Const(17) },
+    },
+    Shader {
+        stem: "sum_tallies",
+        text: text!("motifs/sum_tallies"),
+        permutations: &[&[]],
+        bindings: &[("state", BindingKind::ReadWrite), ("totals", BindingKind::ReadWrite), ("params", BindingKind::Params)],
+        num_params: 2,
+        workgroup_size: [256, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 10240,
+        features: PLAIN,
+        cost: || Cost {
+            flops: Formula::Const(0),
+            bytes: Formula::Const(80) * Formula::Param(0),
+            max_iterations: Formula::Const(16) * Formula::DivCeil(Box::new(Formula::Param(0)), Box::new(Formula::Const(256)))
+                + Formula::Const(64),
+        },
     },
     Shader {
         stem: "wide_check",

@@ -1,5 +1,12 @@
-//! Recorders of the GPU's part: each appends dispatches of hand-written kernels to an execution plan.
+//! The GPU's part: graphs and numberings in device memory, and recorders that append dispatches of hand-written kernels to plans.
 
+mod draw;
+mod graph;
 mod scan;
 
+pub(in crate::motifs) use draw::GpuPaths;
+pub(in crate::motifs) use graph::{GpuGraph, GpuKeys};
 pub use scan::{MAX_SCAN, ScanKernels, Values};
+
+#[cfg(test)]
+mod check;

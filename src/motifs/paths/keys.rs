@@ -57,3 +57,21 @@ impl<'g> Keys<'g> {
         self.of_edge.map_or(edge, |keys| keys[edge as usize])
     }
 }
+
+impl Keys<'_> {
+    /// Most edges of one ordered pair within delta of each other.
+    pub fn longest_window(&self, pairs: &crate::motifs::graph::Pairs) -> u32 {
+        let mut longest = 0;
+        for pair in 0..pairs.len() as u32 {
+            let list = &self.list[pairs.range(pair)];
+            let mut end = 0;
+            for (start, &key) in list.iter().enumerate() {
+                while end < list.len() && list[end] <= self.last[key as usize] {
+                    end += 1;
+                }
+                longest = longest.max(end - start);
+            }
+        }
+        longest as u32
+    }
+}

@@ -12,6 +12,7 @@ pub(in crate::motifs) use keys::Keys;
 pub(in crate::motifs) use recipe::Recipe;
 pub(in crate::motifs) use sample::{Paths, Strata, Tally};
 pub use units::Prune;
+pub(in crate::motifs) use units::{SideEdges, Unit, first_path};
 
 use std::ops::Range;
 

@@ -1,0 +1,217 @@
+// Counts the chains around what was found and adds up the counts. A chain takes one edge from each list of a gap, with increasing keys; a
+// count is the product over the gaps.
+//
+// The lists of a gap are merged by increasing key, and an edge of list j adds the chains that end in list j - 1 to those that end in list
+// j; of equal keys the later list comes first, so that no chain takes one key twice. Each invocation has an equal share of the placements. It
+// stops after `max_steps` and goes on in the next dispatch, since drivers bound how long a loop runs.
+#import tally
+#import wide
+
+struct Params {
+  num_lanes: u32,
+  per_lane: u32,
+  num_lists: u32,
+  // Place in `pairs` of the lists' keys.
+  list: u32,
+  // Word of `found` at which the buckets begin.
+  records: u32,
+  // Whether this goes on with what the dispatch before it left.
+  resume: u32,
+  // Elements of lists and turns of the loop before it stops.
+  max_steps: u32,
+  // Bits: whether list i is the last of its gap; whether it is alone in its gap.
+  gap_ends: u32,
+  alone: u32,
+}
+
+@group(0) @binding(0) var<storage, read> drawn: array<u32>;
+// As `look_up_lists` leaves it, the numbers of placements turned into prefix sums.
+@group(0) @binding(1) var<storage, read> found: array<u32>;
+@group(0) @binding(2) var<storage, read> pairs: array<u32>;
+// For each invocation, word by word: sum (2), squares (4), valid (2), nonzero (2) so far; then, of unfinished work: next placement; first list of
+// the gap and a mark if that is being merged; product (2); heads (32); ways (64).
+@group(0) @binding(3) var<storage, read_write> state: array<u32>;
+// Becomes 1 if an invocation is not done.
+@group(0) @binding(4) var<storage, read_write> unfinished: array<u32>;
+@group(0) @binding(5) var<uniform> params: Params;
+
+const NEXT = 10u;
+const GAP = 11u;
+const PRODUCT = 12u;
+const HEADS = 14u;
+const WAYS = 46u;
+
+const MERGING = 0x80000000u;
+
+// Where the lists of the gap that begins with list `gap` end.
+fn last_of_gap(gap: u32) -> u32 {
+  return gap + countTrailingZeros(params.gap_ends >> gap);
+}
+
+// The key that ends the gap that begins with list `gap`.
+fn end_of_gap(record: u32, gap: u32) -> u32 {
+  let gaps_before = countOneBits(params.gap_ends & ((1u << gap) - 1u));
+  return found[record + (params.num_lists + gaps_before) * params.per_lane * params.num_lanes];
+}
+
+fn add_to_state(lane: u32, tally: Tally) {
+  var words: array<u32, 10>;
+  for (var w = 0u; w < 10u; w += 1u) {
+    words[w] = state[w * params.num_lanes + lane];
+  }
+  words = tally_words(tally_add(tally_of(words), tally));
+  for (var w = 0u; w < 10u; w += 1u) {
+    state[w * params.num_lanes + lane] = words[w];
+  }
+}
+
+@compute @workgroup_size(64)
+fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) grid: vec3<u32>, @builtin(local_invocation_index) local: u32) {
+  let lane = (wid.x + wid.y * grid.x) * 64u + local;
+  if (lane >= params.num_lanes) {
+    return;
+  }
+  let lanes = params.num_lanes;
+  let plane = params.per_lane * lanes;
+  let total = found[2u * lanes];
+  let share = (total + lanes - 1u) / lanes;
+  let end = min(total, (lane + 1u) * share);
+  var item = min(total, lane * share);
+  var heads: array<u32, 32>;
+  var fronts: array<u32, 32>;
+  var ways: array<vec2<u32>, 32>;
+  var product = vec2<u32>(1u, 0u);
+  // First and last list of the gap that is being merged, and whether one is.
+  var gap = 0u;
+  var gap_end = 0u;
+  var merging = false;
+  var high = 0u;
+
+  var tally = Tally();
+  if (params.resume == 0u) {
+    tally.valid.x = drawn[lanes + lane];
+  } else {
+    item = state[NEXT * lanes + lane];
+  }
+  if (item >= end) {
+    if (params.resume == 0u) {
+      add_to_state(lane, tally);
+      state[NEXT * lanes + lane] = item;
+    }
+    return;
+  }
+  // The bucket that holds the placement, and the slot in it.
+  var low_bucket = 0u;
+  var high_bucket = lanes;
+  while (high_bucket - low_bucket > 1u) {
+    let middle = low_bucket + (high_bucket - low_bucket) / 2u;
+    if (found[2u * middle] <= item) {
+      low_bucket = middle;
+    } else {
+      high_bucket = middle;
+    }
+  }
+  var bucket = low_bucket;
+  var slot = item - found[2u * bucket];
+  var bucket_size = found[2u * bucket + 2u] - found[2u * bucket];
+  if (params.resume != 0u) {
+    let mark = state[GAP * lanes + lane];
+    gap = mark & ~MERGING;
+    merging = (mark & MERGING) != 0u;
+    product = vec2<u32>(state[PRODUCT * lanes + lane], state[(PRODUCT + 1u) * lanes + lane]);
+    if (merging) {
+      gap_end = last_of_gap(gap);
+      high = end_of_gap(params.records + slot * lanes + bucket, gap);
+      for (var j = gap; j <= gap_end; j += 1u) {
+        heads[j] = state[(HEADS + j) * lanes + lane];
+        fronts[j] = pairs[params.list + heads[j]];
+        ways[j] = vec2<u32>(state[(WAYS + 2u * j) * lanes + lane], state[(WAYS + 2u * j + 1u) * lanes + lane]);
+      }
+    }
+  }
+
+  var steps = 0u;
+  while (item < end && steps < params.max_steps) {
+    steps += 1u;
+    if (!merging && gap < params.num_lists) {
+      // Begin a gap.
+      let record = params.records + slot * lanes + bucket;
+      if (((params.alone >> gap) & 1u) == 1u) {
+        product = wide_mul_saturating(product, vec2<u32>(found[record + gap * plane], 0u));
+        gap += 1u;
+      } else {
+        gap_end = last_of_gap(gap);
+        high = end_of_gap(record, gap);
+        for (var j = gap; j <= gap_end; j += 1u) {
+          heads[j] = found[record + j * plane];
+          fronts[j] = pairs[params.list + heads[j]];
+          ways[j] = vec2<u32>(0u, 0u);
+        }
+        steps += gap_end + 2u - gap;
+        merging = true;
+      }
+    }
+    if (merging) {
+      // The smallest key; of equal ones that of the last list.
+      var least = fronts[gap];
+      var which = gap;
+      for (var j = gap + 1u; j <= gap_end; j += 1u) {
+        if (fronts[j] <= least) {
+          least = fronts[j];
+          which = j;
+        }
+      }
+      steps += gap_end - gap + 1u;
+      if (least >= high) {
+        product = wide_mul_saturating(product, ways[gap_end]);
+        gap = gap_end + 1u;
+        merging = false;
+      } else {
+        var before = vec2<u32>(1u, 0u);
+        if (which > gap) {
+          before = ways[which - 1u];
+        }
+        ways[which] = wide_add_saturating(ways[which], before);
+        heads[which] += 1u;
+        fronts[which] = pairs[params.list + heads[which]];
+      }
+    }
+    let is_zero = (product.x | product.y) == 0u;
+    if (!merging && (gap == params.num_lists || is_zero)) {
+      // The placement is done.
+      tally.sum = wide_add_saturating(tally.sum, product);
+      tally.squares = squares_add(tally.squares, wide_product(product, product));
+      tally.nonzero.x += select(1u, 0u, is_zero);
+      product = vec2<u32>(1u, 0u);
+      gap = 0u;
+      item += 1u;
+      slot += 1u;
+      if (slot == bucket_size && item < end) {
+        slot = 0u;
+        // Empty buckets have the same sum before them as the next one.
+        bucket += 1u;
+        while (found[2u * bucket + 2u] <= item) {
+          bucket += 1u;
+          steps += 1u;
+        }
+        bucket_size = found[2u * bucket + 2u] - found[2u * bucket];
+      }
+    }
+  }
+
+  add_to_state(lane, tally);
+  state[NEXT * lanes + lane] = item;
+  if (item < end) {
+    unfinished[0] = 1u;
+    state[GAP * lanes + lane] = gap | select(0u, MERGING, merging);
+    state[PRODUCT * lanes + lane] = product.x;
+    state[(PRODUCT + 1u) * lanes + lane] = product.y;
+    if (merging) {
+      for (var j = gap; j <= gap_end; j += 1u) {
+        state[(HEADS + j) * lanes + lane] = heads[j];
+        state[(WAYS + 2u * j) * lanes + lane] = ways[j].x;
+        state[(WAYS + 2u * j + 1u) * lanes + lane] = ways[j].y;
+      }
+    }
+  }
+}

@@ -1,0 +1,312 @@
+//! Draws and counts on the device: draw, look up, prefix sum, chains, and a sum for each replicate.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use kernels_gen::{AdapterClass, DType};
+
+use crate::device::{DeviceTensor, Executor};
+use crate::error::Result;
+use crate::motifs::gpu::graph::upload;
+use crate::motifs::gpu::{GpuGraph, GpuKeys, ScanKernels, Values};
+use crate::motifs::paths::{Draws, Numbered, Paths, Recipe, SideEdges, Strata, Tally, Unit, first_path};
+use crate::plan::{Command, ExecutionPlan, SlotId, SlotRole, fold_workgroups};
+use crate::progress::Part;
+use crate::shaders;
+
+/// Words of an invocation's state in `count_chains.wgsl`.
+const STATE_WORDS: u64 = 110;
+/// Words of a total in `sum_tallies.wgsl`.
+const TOTAL_WORDS: usize = 10;
+/// Dispatches that chains are counted in at most before the host looks whether any is left.
+const MAX_CHAIN_DISPATCHES: u64 = 4;
+
+/// Numbered paths in device memory.
+pub(in crate::motifs) struct GpuPaths {
+    graph: GpuGraph,
+    keys: GpuKeys,
+    recipe: Recipe,
+    total: u64,
+    row_side: Option<usize>,
+    units: Vec<UnitChunk>,
+    sides: Vec<DeviceTensor>,
+}
+
+/// Consecutive units in one binding.
+struct UnitChunk {
+    /// The units, one more for the end of the last, and copies of the last of all up to the size of the other chunks.
+    table: DeviceTensor,
+    first_unit: u32,
+    num_units: u32,
+    /// Its path numbers.
+    paths: Range<u64>,
+}
+
+/// Loaded plans of one size of rounds, and the places of what changes from round to round.
+struct Rounds {
+    num_lanes: u32,
+    per_lane: u32,
+    /// Draws, looks up and counts.
+    round: Executor,
+    units: SlotId,
+    draw: usize,
+    lanes: [u32; 3],
+    /// Counts on where a round may leave something, and its flag that there is more.
+    rest: Option<(Executor, SlotId)>,
+    /// Sums what the invocations counted.
+    sum: Executor,
+    totals: SlotId,
+}
+
+impl GpuPaths {
+    /// Copies numbered paths to the device; no binding is larger than `max_binding_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) where the list of a side's edges does not fit one binding;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    pub fn upload(graph: &GpuGraph, keys: &GpuKeys, paths: &Paths<'_>, max_binding_bytes: u64) -> Result<Self> {
+        let device = &graph.device;
+        let side = |side: &SideEdges<'_>| upload(device, "the list of a side's edges", &side.entries);
+        let sides = paths.units.sides.iter().map(side).collect::<Result<_>>()?;
+        let table = &paths.units.table;
+        let most = (max_binding_bytes.min(device.info().limits.max_binding_bytes) / size_of::<Unit>() as u64).saturating_sub(1).max(1);
+        let size = (table.len() - 1).min(most as usize).max(1);
+        let chunk = |first: usize| {
+            let last = (first + size).min(table.len() - 1);
+            let mut records = table[first..=last].to_vec();
+            records.resize(size + 1, table[table.len() - 1]);
+            Ok(UnitChunk {
+                table: upload(device, "the table of units", &records)?,
+                first_unit: first as u32,
+                num_units: (last - first) as u32,
+                paths: first_path(&table[first])..first_path(&table[last]),
+            })
+        };
+        Ok(GpuPaths {
+            graph: graph.clone(),
+            keys: keys.clone(),
+            recipe: paths.recipe.clone(),
+            total: paths.units.total(),
+            row_side: paths.units.row_side,
+            units: (0..table.len() - 1).step_by(size).map(chunk).collect::<Result<_>>()?,
+            sides,
+        })
+    }
+
+    /// Loads the plans for rounds of at most `strata` strata and `num_totals` sums.
+    fn rounds(&self, strata: u64, num_totals: usize) -> Result<Rounds> {
+        let device = &self.graph.device;
+        let target = device.target();
+        let recipe = &self.recipe;
+        let num_lists = recipe.lists.len() as u32;
+        let bound = device.info().limits.max_loop_iterations.unwrap_or(1 << 24).saturating_sub(1024) as u32;
+        // Software drivers run invocations one after the other in a few threads, GPUs many at once.
+        let software = target.class == AdapterClass::Software;
+        let (most_lanes, per_lane) = if software { (16_384, 32) } else { (65_536, 8) };
+        let per_lane = (bound / (104 * num_lists.max(1))).clamp(1, per_lane);
+        let num_lanes = (strata.div_ceil(u64::from(per_lane)).next_multiple_of(64)).clamp(64, most_lanes) as u32;
+
+        let kernel = |name: &str| shaders::kernel(name, &target).map(Arc::new);
+        let strict = if self.keys.is_strict { "_strict" } else { "" };
+        let rows = if self.row_side.is_some() { "_rows" } else { "" };
+        let draw_kernel = kernel(&format!("draw_paths{rows}{strict}"))?;
+        let look_up = kernel(&format!("look_up_lists{strict}"))?;
+        let (chains, sum) = (kernel("count_chains")?, kernel("sum_tallies")?);
+
+        let mut plan = ExecutionPlan::new();
+        let mut inputs = Vec::new();
+        let mut input = |plan: &mut ExecutionPlan, name: &str, tensor: &DeviceTensor| {
+            let slot = plan.slot(name, tensor.num_bytes(), SlotRole::Input);
+            inputs.push((slot, tensor.clone()));
+            slot
+        };
+        let units = input(&mut plan, "units", &self.units[0].table);
+        let edges = input(&mut plan, "edges", &self.graph.edges);
+        let of_edge = input(&mut plan, "of_edge", &self.graph.of_edge);
+        let bounds = input(&mut plan, "bounds", &self.keys.bounds);
+        let keys = input(&mut plan, "keys", &self.keys.of_edge);
+        let pairs = input(&mut plan, "pairs", &self.keys.pairs);
+        let sides: Vec<SlotId> = self.sides.iter().map(|side| input(&mut plan, "side", side)).collect();
+        let side = |j: usize| sides.get(j).or(sides.first()).copied().unwrap_or(edges);
+
+        let words = |n: u64| 4 * n * u64::from(num_lanes);
+        let slots = u64::from(per_lane);
+        let num_gaps = recipe.gaps().count() as u64;
+        let drawn = plan.slot("drawn", words(2 + slots * recipe.placed.len() as u64), SlotRole::State);
+        let records = 2 * (num_lanes + 1);
+        let found_bytes = 4 * u64::from(records) + words(slots * (u64::from(num_lists) + num_gaps));
+        let found = plan.slot("found", found_bytes, SlotRole::State);
+        let flags = plan.slot("flags", 4, SlotRole::Temp);
+        let state = plan.slot("state", words(STATE_WORDS), SlotRole::State);
+        let unfinished = plan.slot("unfinished", 4, SlotRole::State);
+
+        let lanes = fold_workgroups(u64::from(num_lanes / draw_kernel.workgroup_size[0]), target.max_workgroups_per_dim)?;
+        let draw = plan.commands.len();
+        plan.dispatch(&draw_kernel, &[units, edges, side(0), side(1), bounds, keys, drawn], &vec![0; draw_kernel.num_params], [0; 3]);
+        let look_up_params = self.look_up_params(num_lanes, per_lane, records);
+        plan.dispatch(&look_up, &[drawn, pairs, of_edge, edges, bounds, keys, found], &look_up_params, lanes);
+        ScanKernels::new(&target)?.record(&mut plan, Values { slot: found, offset: 0, stride: 1, count: num_lanes }, (flags, 0))?;
+
+        // A turn of the loop takes an element or begins a gap; it costs as many iterations as the gap has lists, and a few.
+        let cost = |gap: Range<usize>| (gap.len() as u64 + 2) * (2 + gap.len() as u64 * (u64::from(self.keys.longest) + 1));
+        let cost: u64 = recipe.gaps().map(cost).sum();
+        let max_steps = bound.saturating_sub(num_lanes).clamp(1024, 1 << 18);
+        let needed = (u64::from(per_lane) * (cost + 2)).div_ceil(u64::from(max_steps));
+        let chains_params = |resume: bool| self.chains_params(num_lanes, per_lane, records, resume, max_steps);
+        for n in 0..needed.clamp(1, MAX_CHAIN_DISPATCHES) {
+            plan.dispatch(&chains, &[drawn, found, pairs, state, unfinished], &chains_params(n > 0), lanes);
+        }
+        let round = Executor::load(device, &plan)?;
+        for (slot, tensor) in inputs {
+            round.bind(slot, &tensor)?;
+        }
+        // The other plans work on the buffers of the first.
+        let share = |executor: &Executor, to: SlotId, from: SlotId| {
+            let elems = (plan.slots[from.0 as usize].bytes / 4) as usize;
+            executor.bind(to, &round.slot_tensor(from, DType::U32, &[elems])?)
+        };
+        let shared = |plan: &mut ExecutionPlan, from: SlotId, role: SlotRole, of: &ExecutionPlan| {
+            let slot = &of.slots[from.0 as usize];
+            plan.slot(slot.name.clone(), slot.bytes, role)
+        };
+        let mut rest = None;
+        if needed > MAX_CHAIN_DISPATCHES {
+            let mut more = ExecutionPlan::new();
+            let here = [drawn, found, pairs].map(|slot| (slot, shared(&mut more, slot, SlotRole::Input, &plan)));
+            let state_here = shared(&mut more, state, SlotRole::State, &plan);
+            let flag = more.slot("unfinished", 4, SlotRole::State);
+            more.commands.push(Command::Clear { slot: flag });
+            more.dispatch(&chains, &[here[0].1, here[1].1, here[2].1, state_here, flag], &chains_params(true), lanes);
+            let executor = Executor::load(device, &more)?;
+            for (from, to) in here.into_iter().chain([(state, state_here)]) {
+                share(&executor, to, from)?;
+            }
+            rest = Some((executor, flag));
+        }
+        let mut sums = ExecutionPlan::new();
+        let state_here = shared(&mut sums, state, SlotRole::State, &plan);
+        let totals = sums.slot("totals", 4 * (TOTAL_WORDS * num_totals.max(1)) as u64, SlotRole::State);
+        sums.dispatch(&sum, &[state_here, totals], &[num_lanes, 0], [1, 1, 1]);
+        let sum = Executor::load(device, &sums)?;
+        share(&sum, state_here, state)?;
+        Ok(Rounds { num_lanes, per_lane, round, units, draw, lanes, rest, sum, totals })
+    }
+
+    fn look_up_params(&self, num_lanes: u32, per_lane: u32, records: u32) -> Vec<u32> {
+        let recipe = &self.recipe;
+        let [destinations, starts, list] = self.keys.parts;
+        let num_gaps = recipe.gaps().count() as u32;
+        let mut params = vec![num_lanes, per_lane, recipe.placed.len() as u32, recipe.lists.len() as u32, num_gaps];
+        params.extend([recipe.first() as u32, recipe.last() as u32, destinations, starts, list, self.keys.num_keys, records]);
+        params.extend(recipe.lookup.iter().map(|&i| list_word(recipe, i)));
+        params.resize(12 + 32, 0);
+        params
+    }
+
+    fn chains_params(&self, num_lanes: u32, per_lane: u32, records: u32, resume: bool, max_steps: u32) -> Vec<u32> {
+        let recipe = &self.recipe;
+        let (mut ends, mut alone) = (0u32, 0u32);
+        for gap in recipe.gaps() {
+            ends |= 1 << (gap.end - 1);
+            alone |= if gap.len() == 1 { 1 << gap.start } else { 0 };
+        }
+        let num_lists = recipe.lists.len() as u32;
+        vec![num_lanes, per_lane, num_lists, self.keys.parts[2], records, u32::from(resume), max_steps, ends, alone]
+    }
+
+    fn draw_params(&self, rounds: &Rounds, chunk: &UnitChunk, strata: &Strata, first: u64, num_strata: u32) -> Vec<u32> {
+        let words = |n: u64| [n as u32, (n >> 32) as u32];
+        let recipe = &self.recipe;
+        let width = strata.width;
+        let mut params = vec![rounds.num_lanes, rounds.per_lane];
+        params.extend(words(first));
+        params.push(num_strata);
+        params.extend(words(width));
+        params.extend(words(width.wrapping_neg() % width));
+        params.extend(strata.key.words());
+        params.extend(words(chunk.paths.start));
+        params.extend(words(chunk.paths.end));
+        params.extend([chunk.num_units, chunk.first_unit, recipe.placed.len() as u32 - 1, self.row_side.unwrap_or(0) as u32]);
+        let ends = recipe.placed.iter().enumerate().skip(1).map(|(j, placed)| (placed.at as u32) << j).sum();
+        let order = match recipe.placed.as_slice() {
+            [_, a, b] => 1 + u32::from(a.position > b.position) + if a.after == b.after { 0 } else { 2 },
+            _ => 0,
+        };
+        params.extend([ends, order, self.keys.num_keys]);
+        params
+    }
+}
+
+/// A list as a word of the parameters of `look_up_lists.wgsl`.
+fn list_word(recipe: &Recipe, i: usize) -> u32 {
+    let list = recipe.lists[i];
+    let (on, opposite) = list.on.unwrap_or((7, false));
+    let [(ja, ea), (jb, eb)] = list.ends;
+    let (after, before) = (list.after.unwrap_or(7), list.before.unwrap_or(7));
+    let (number, gap) = recipe.gaps().enumerate().find(|(_, gap)| gap.contains(&i)).unwrap_or((0, 0..0));
+    let fields =
+        [(on, 0), (usize::from(opposite), 3), (ja, 4), (ea, 7), (jb, 8), (eb, 11), (after, 12), (before, 15), (i, 18), (number, 23)];
+    fields.iter().map(|&(value, at)| (value as u32) << at).sum::<u32>() | u32::from(gap.len() == 1) << 26
+}
+
+impl GpuPaths {
+    /// Runs the rounds of `draws` whose strata meet the units of `chunk`.
+    fn draw_chunk(&self, rounds: &Rounds, chunk: &UnitChunk, draws: &Draws, part: &Part<'_>) -> Result<()> {
+        rounds.round.bind(rounds.units, &chunk.table)?;
+        let width = draws.strata.width;
+        let begin = draws.range.start.max(chunk.paths.start / width);
+        let end = draws.range.end.min(chunk.paths.end.div_ceil(width));
+        let per_round = u64::from(rounds.num_lanes) * u64::from(rounds.per_lane);
+        let mut first = begin;
+        while first < end {
+            let num_strata = (end - first).min(per_round);
+            let params = self.draw_params(rounds, chunk, &draws.strata, first, num_strata as u32);
+            rounds.round.set_dispatch(rounds.draw, &params, rounds.lanes)?;
+            rounds.round.enqueue(&[])?;
+            if let Some((rest, flag)) = &rounds.rest {
+                loop {
+                    rest.enqueue(&[])?;
+                    if rest.read(*flag)?.iter().all(|&byte| byte == 0) {
+                        break;
+                    }
+                    part.advance(0)?;
+                }
+            }
+            part.advance(num_strata)?;
+            first += num_strata;
+        }
+        Ok(())
+    }
+}
+
+impl Numbered for GpuPaths {
+    fn total(&self) -> u64 {
+        self.total
+    }
+
+    fn tallies(&self, draws: &[Draws], part: &Part<'_>) -> Result<Vec<Tally>> {
+        let longest = draws.iter().map(|d| d.range.end - d.range.start).max().unwrap_or(0);
+        if longest == 0 || self.total == 0 {
+            return Ok(vec![Tally::default(); draws.len()]);
+        }
+        let rounds = self.rounds(longest, draws.len())?;
+        for (n, draws) in draws.iter().enumerate() {
+            for chunk in self.units.iter().filter(|chunk| !chunk.paths.is_empty()) {
+                self.draw_chunk(&rounds, chunk, draws, part)?;
+            }
+            rounds.sum.set_dispatch(0, &[rounds.num_lanes, n as u32], [1, 1, 1])?;
+            rounds.sum.enqueue(&[])?;
+        }
+        let bytes = rounds.sum.read(rounds.totals)?;
+        let words: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
+        Ok(words.chunks_exact(TOTAL_WORDS).take(draws.len()).map(tally_of).collect())
+    }
+}
+
+/// A total as `sum_tallies.wgsl` writes it.
+fn tally_of(words: &[u32]) -> Tally {
+    let wide = |at: usize| u64::from(words[at]) | u64::from(words[at + 1]) << 32;
+    let sum = wide(0);
+    Tally { sum, squares: u128::from(wide(2)) | u128::from(wide(4)) << 64, valid: wide(6), nonzero: wide(8), saturated: sum == u64::MAX }
+}

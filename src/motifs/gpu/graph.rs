@@ -1,0 +1,99 @@
+//! Graphs and keys in device memory.
+
+use bytemuck::Pod;
+use kernels_gen::DType;
+
+use crate::device::{Device, DeviceTensor};
+use crate::error::{Error, ErrorKind, Result};
+use crate::motifs::TemporalGraph;
+use crate::motifs::paths::Keys;
+use crate::tensor::HostTensor;
+
+/// What kernels need of a graph whatever the motif and delta.
+#[derive(Debug, Clone)]
+pub(in crate::motifs) struct GpuGraph {
+    pub device: Device,
+    /// (source, destination) of each edge.
+    pub edges: DeviceTensor,
+    /// (pair, opposite pair) of each edge.
+    pub of_edge: DeviceTensor,
+}
+
+/// Keys of a graph for one tie policy and delta.
+#[derive(Debug, Clone)]
+pub(in crate::motifs) struct GpuKeys {
+    /// The smallest key within delta before each key, then the largest after each.
+    pub bounds: DeviceTensor,
+    /// Key of each edge; one word where it is the edge's index.
+    pub of_edge: DeviceTensor,
+    /// First pair of each source, destination of each pair, where each list begins, the lists' keys.
+    pub pairs: DeviceTensor,
+    /// Where in `pairs` the parts after the first begin.
+    pub parts: [u32; 3],
+    /// Number of keys, and where in `bounds` the second part begins.
+    pub num_keys: u32,
+    pub is_strict: bool,
+    /// Most edges of one ordered pair within delta.
+    pub longest: u32,
+}
+
+/// Copies words to the device as one tensor that a kernel can bind; at least one element, since a binding is never empty.
+pub(in crate::motifs) fn upload<T: Pod>(device: &Device, what: &str, words: &[T]) -> Result<DeviceTensor> {
+    let words: &[u32] = bytemuck::cast_slice(words);
+    let limit = device.info().limits.max_binding_bytes;
+    let bytes = 4 * words.len() as u64;
+    if bytes > limit {
+        let name = &device.info().name;
+        return Err(Error::new(
+            ErrorKind::Limit,
+            format!("{what} takes {bytes} bytes in one binding, {name} allows {limit}; take a smaller graph or --engine cpu"),
+        ));
+    }
+    let words = if words.is_empty() { &[0] } else { words };
+    DeviceTensor::upload(device, &HostTensor::from_bytes(DType::U32, vec![words.len()], bytemuck::cast_slice(words))?)
+}
+
+impl GpuGraph {
+    /// Copies `graph` to the device.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Limit`] where a part does not fit one binding, with its size; [`ErrorKind::OutOfMemory`].
+    pub fn upload(device: &Device, graph: &TemporalGraph) -> Result<Self> {
+        let edges = upload(device, "the list of edges", &graph.edges)?;
+        let of_edge = upload(device, "the list of pairs of edges", &graph.pairs.of_edge)?;
+        Ok(GpuGraph { device: device.clone(), edges, of_edge })
+    }
+}
+
+impl GpuKeys {
+    /// Copies `keys` of `graph` to the device; errors as [`GpuGraph::upload`].
+    pub fn upload(device: &Device, graph: &TemporalGraph, keys: &Keys<'_>) -> Result<Self> {
+        let pairs = &graph.pairs;
+        let parts: [&[u32]; 4] = [&pairs.offsets, &pairs.destinations, &pairs.starts, &keys.list];
+        let total: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        let (limit, bytes) = (device.info().limits.max_binding_bytes, 4 * total);
+        if bytes > limit {
+            let name = &device.info().name;
+            return Err(Error::limit(format!(
+                "the pair lists take {bytes} bytes in one binding, {name} allows {limit}; take a smaller graph or --engine cpu"
+            )));
+        }
+        let ends: Vec<u32> = parts[..3]
+            .iter()
+            .scan(0, |at, part| {
+                *at += part.len() as u32;
+                Some(*at)
+            })
+            .collect();
+        Ok(GpuKeys {
+            bounds: upload(device, "the windows of keys", &[keys.first.as_slice(), keys.last.as_slice()].concat())?,
+            of_edge: upload(device, "the keys of edges", keys.of_edge.unwrap_or(&[]))?,
+            pairs: upload(device, "the pair lists", &parts.concat())?,
+            parts: [ends[0], ends[1], ends[2]],
+            num_keys: keys.first.len() as u32,
+            is_strict: keys.of_edge.is_some(),
+            longest: keys.longest_window(pairs),
+        })
+    }
+}
