@@ -34,7 +34,7 @@ fn keys(value: &Value) -> Vec<&str> {
 fn help_lists_every_command_and_each_has_help() {
     let help = text(&run(&["--help"]).stdout);
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("README");
-    for command in ["devices", "demo", "selftest", "bench", "kernels"] {
+    for command in ["devices", "demo", "selftest", "bench", "kernels", "motifs"] {
         assert!(help.contains(&format!("\n  {command} ")), "{command} is not in:\n{help}");
         assert!(readme.contains(&format!("`sublane {command}")), "{command} is not in the README");
         let output = run(&[command, "--help"]);

@@ -11,6 +11,7 @@ mod eval;
 mod explain;
 mod kernels;
 mod model;
+mod motifs;
 mod options;
 mod output;
 mod progress;
@@ -50,6 +51,9 @@ enum Command {
     /// List, print and check kernels, without an adapter
     #[command(subcommand)]
     Kernels(kernels::Command),
+    /// List temporal motifs, make and convert temporal graphs
+    #[command(subcommand)]
+    Motifs(motifs::Command),
 }
 
 /// Runs the program.
@@ -65,6 +69,7 @@ pub fn main() -> ExitCode {
         Command::Explain(command) => explain::run(command, &cli.options),
         Command::Bench(command) => bench::run(command, &cli.options),
         Command::Kernels(command) => kernels::run(command, &cli.options),
+        Command::Motifs(command) => motifs::run(command, &cli.options),
     };
     match outcome {
         Ok(Outcome::Passed) => ExitCode::SUCCESS,

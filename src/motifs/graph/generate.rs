@@ -157,7 +157,7 @@ impl Draws {
     /// In [0, 1), with 53 random bits.
     fn uniform(&mut self) -> f64 {
         let (high, low) = (u64::from(self.word() >> 5), u64::from(self.word() >> 6));
-        (high << 26 | low) as f64 / (1u64 << 53) as f64
+        ((high << 26) | low) as f64 / (1u64 << 53) as f64
     }
 
     /// Whether something of that probability happens.
@@ -166,7 +166,7 @@ impl Draws {
     }
 
     fn below(&mut self, end: u32) -> u32 {
-        (u64::from(self.word()) * u64::from(end) >> 32) as u32
+        ((u64::from(self.word()) * u64::from(end)) >> 32) as u32
     }
 }
 
