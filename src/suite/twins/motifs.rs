@@ -18,9 +18,11 @@ pub(super) fn cases(target: &Target, key: Key) -> Result<Vec<TwinCase>> {
         cases.push(scan("", target, key.stream(stream), prefix)?);
     }
     cases.push(scan("", target, key.stream(10), of(100_003, 3, 5, 40))?);
-    cases.push(scan(" past 2^64", target, key.stream(11), of(1_000, 1, 0, 64))?);
+    // Their sum passes 2^64 once, near the end; within one chunk.
+    cases.push(scan(", past 2^64", target, key.stream(11), of(1_200, 1, 0, 55))?);
+    cases.push(scan(", past 2^64", target, key.stream(13), of(12, 2, 0, 64))?);
     let narrow = Target { max_workgroups_per_dim: 8, ..target.clone() };
-    cases.push(scan(" in folded dispatches", &narrow, key.stream(12), of(100_003, 1, 0, 40))?);
+    cases.push(scan(", in folded dispatches", &narrow, key.stream(12), of(100_003, 1, 0, 40))?);
     Ok(cases)
 }
 
