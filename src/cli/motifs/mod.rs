@@ -17,7 +17,7 @@ pub(super) enum Command {
     /// Check a graph, say what it holds, and write it in a form that is read fast
     Convert(convert::Command),
     /// Make a graph of bursty conversations from the seed
-    Generate(generate::Command),
+    Generate(Box<generate::Command>),
 }
 
 pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {

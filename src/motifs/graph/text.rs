@@ -83,15 +83,8 @@ fn parse_pieces(text: &[u8], columns: Option<&Columns>, piece_bytes: usize, work
         rest = after;
     }
     let decimals = out.decimals;
-    let number = |((piece, table), target): ((&Piece, &Vec<u32>), &mut [(u32, u32, i64)])| -> Option<usize> {
-        for (at, edge) in target.iter_mut().enumerate() {
-            let ([from, to], own) = (piece.ends[at], piece.decimals.get(at).map_or(0, |&d| u32::from(d)));
-            let Some(time) = piece.times[at].checked_mul(10i64.pow(decimals - own)) else { return Some(at) };
-            *edge = (table[from as usize], table[to as usize], time);
-        }
-        None
-    };
-    let overflows: Vec<Option<usize>> = pieces.par_iter().zip(&tables).zip(targets).map(number).collect();
+    let numbered = pieces.par_iter().zip(&tables).zip(targets);
+    let overflows: Vec<Option<usize>> = numbered.map(|((piece, table), target)| piece.number(table, decimals, target)).collect();
     if let Some((piece, at)) = overflows.iter().enumerate().find_map(|(piece, at)| Some((piece, (*at)?))) {
         let before = out.lines - pieces[piece..].iter().map(|p| p.lines).sum::<u64>();
         let (line, text) = nth_edge(pieces[piece].text, at);
@@ -166,6 +159,19 @@ struct Piece<'a> {
     comments: u64,
     blank: u64,
     fault: Option<(Fault, &'a [u8])>,
+}
+
+impl Piece<'_> {
+    /// Writes the edges with the numbers that `table` has for its ids and with times of so many decimals. Returns the first edge whose time
+    /// does not fit.
+    fn number(&self, table: &[u32], decimals: u32, edges: &mut [(u32, u32, i64)]) -> Option<usize> {
+        for (at, edge) in edges.iter_mut().enumerate() {
+            let ([from, to], own) = (self.ends[at], self.decimals.get(at).map_or(0, |&d| u32::from(d)));
+            let Some(time) = self.times[at].checked_mul(10i64.pow(decimals - own)) else { return Some(at) };
+            *edge = (table[from as usize], table[to as usize], time);
+        }
+        None
+    }
 }
 
 /// Why a line is no edge.
