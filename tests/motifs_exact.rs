@@ -116,3 +116,24 @@ fn motif_of(graph: &TemporalGraph, draws: &mut Draws) -> Motif {
     }
     Motif::new("found", &edges).expect("few edges")
 }
+
+#[test]
+fn the_programme_for_small_motifs_counts_what_the_definition_counts() {
+    let mut nonzero = [[0; 6]; 6];
+    for seed in 0..GRAPHS {
+        let mut draws = Draws(Key::new(seed).stream(1), 0);
+        let graph = random_graph(&mut draws);
+        let delta = i64::from(draws.below(24));
+        for ties in [Ties::Order, Ties::Strict] {
+            let counted = exact::grid(&graph, delta, ties, &Work::quiet()).expect("counts");
+            for (row, column) in (0..36).map(|at| (at / 6, at % 6)) {
+                let motif = Motif::grid(row + 1, column + 1);
+                let expected = brute_force(&graph, &motif, delta, ties);
+                let what = format!("seed {seed}: {} within {delta}, {ties:?}, {:?} at {:?}", motif.name(), graph.edges(), graph.times());
+                assert_eq!((counted[row][column].value, counted[row][column].saturated), (expected, false), "{what}");
+                nonzero[row][column] += u64::from(expected > 0);
+            }
+        }
+    }
+    assert!(nonzero.as_flattened().iter().all(|&cases| cases > 1000), "{nonzero:?}");
+}

@@ -76,3 +76,20 @@ fn named_motifs_of_a_day_of_college_messages() {
         }
     }
 }
+
+#[test]
+#[ignore = "needs SUBLANE_DATA"]
+fn the_programme_for_small_motifs_agrees_with_backtracking() {
+    for (path, delta) in [(COLLEGE, 86_400), ("graphs/email-Eu-core-temporal.txt.gz", 3_600), ("graphs/sx-mathoverflow.txt.gz", 86_400)] {
+        let graph = graph(path);
+        for ties in POLICIES {
+            let counted = exact::grid(&graph, delta, ties, &Work::quiet()).expect("counts");
+            for (row, column) in (0..36).map(|at| (at / 6, at % 6)) {
+                let motif = Motif::grid(row + 1, column + 1);
+                let expected = exact::backtrack(&graph, &motif, delta, ties, &Work::quiet()).expect("counts");
+                assert_eq!(counted[row][column], expected, "{path} {} {ties:?}", motif.name());
+                assert!(expected.value > 0, "{path} {} {ties:?}", motif.name());
+            }
+        }
+    }
+}

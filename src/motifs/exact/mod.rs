@@ -1,10 +1,13 @@
-//! Exact counters on the processor.
+//! Exact counters on the processor: backtracking for any motif, and a programme for the 36 small ones whose time does not grow with their
+//! matches.
 
 mod backtrack;
+mod grid;
 mod plan;
 mod search;
 
 pub use backtrack::backtrack;
+pub use grid::grid;
 
 use search::{Prepared, Search};
 
