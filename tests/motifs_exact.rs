@@ -46,7 +46,7 @@ struct Draws(Key, u64);
 impl Draws {
     fn below(&mut self, bound: u32) -> u32 {
         self.1 += 1;
-        (u64::from(self.0.word(self.1)) * u64::from(bound) >> 32) as u32
+        ((u64::from(self.0.word(self.1)) * u64::from(bound)) >> 32) as u32
     }
 }
 
