@@ -4,6 +4,7 @@
 //! within a span of time. What a key is depends on [`Ties`].
 
 mod anchor;
+pub mod baseline;
 pub mod duration;
 pub mod exact;
 pub mod gpu;

@@ -9,7 +9,7 @@ mod search;
 pub use backtrack::backtrack;
 pub use grid::grid;
 
-use search::{Prepared, Search};
+pub(in crate::motifs) use search::{Prepared, Search, Sink};
 
 use super::Ties;
 use super::graph::TemporalGraph;

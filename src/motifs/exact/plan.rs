@@ -7,7 +7,6 @@ pub(in crate::motifs) struct Plan {
     pub levels: Vec<Level>,
     /// Level of the last edge that binds a vertex; those after it form the tail, all of whose edges lie on known pairs.
     pub last_binding: usize,
-    pub num_slots: usize,
     /// Slots of the tail, each once.
     pub tail_slots: Vec<usize>,
     /// Of each edge of the tail, its place in `tail_slots`.
@@ -139,7 +138,7 @@ impl Plan {
             tail.push(place);
         }
         let tail_edges = (0..tail_slots.len()).map(|place| (0..tail.len()).rev().filter(|&j| tail[j] == place).collect()).collect();
-        Plan { levels, last_binding, num_slots: slots.len(), tail_slots, tail, tail_edges }
+        Plan { levels, last_binding, tail_slots, tail, tail_edges }
     }
 
     /// Whether a level takes its candidates from the edges at that end of a placed edge, in that direction.
@@ -163,7 +162,7 @@ mod tests {
         assert_eq!(candidates[0], Candidates::Edges);
         assert_eq!(candidates[1], Candidates::Outgoing { vertex: 1, level: 0, cursor: Cursor::Destination });
         assert_eq!(candidates[2], Candidates::Incoming { vertex: 1, level: 1, cursor: Cursor::Source });
-        assert_eq!((plan.last_binding, &plan.tail[..], plan.num_slots), (2, &[0, 1, 1][..], 2));
+        assert_eq!((plan.last_binding, &plan.tail[..], plan.tail_slots.len()), (2, &[0, 1, 1][..], 2));
         assert_eq!(plan.tail_edges, [vec![0], vec![2, 1]]);
         assert_eq!(plan.levels[0].slots[0].pair, SlotPair::Opposite);
         assert_eq!((plan.levels[0].slots[0].uses, plan.levels[2].slots[0].pair), (2, SlotPair::Find(3, 0)));

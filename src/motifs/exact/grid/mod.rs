@@ -13,7 +13,7 @@ use super::{Count, Windows};
 use crate::error::Result;
 use crate::motifs::graph::TemporalGraph;
 use crate::motifs::{Motif, Ties};
-use crate::progress::{Part, Work};
+use crate::progress::{Cancel, Part, Work};
 use neighbours::{Neighbour, Neighbours};
 use sweep::{Sequences, Sweep};
 
@@ -28,7 +28,7 @@ pub fn grid(graph: &TemporalGraph, delta: i64, ties: Ties, work: &Work) -> Resul
     let windows = Windows::new(graph, delta, ties)?;
     let neighbours = Neighbours::new(graph);
     let num_vertices = graph.num_vertices();
-    let program = Program { graph, windows: &windows, neighbours: &neighbours, idle: Mutex::new(Vec::new()) };
+    let program = Program { graph, windows: &windows, neighbours: &neighbours, cancel: work.cancel(), idle: Mutex::new(Vec::new()) };
     let stars = {
         let part = work.part("pairs and stars", num_vertices as u64);
         program.run(&blocks(num_vertices, |v| neighbours.degree(v)), |range, scratch| program.stars(range, scratch, &part))?
@@ -112,6 +112,7 @@ struct Program<'a> {
     graph: &'a TemporalGraph,
     windows: &'a Windows,
     neighbours: &'a Neighbours,
+    cancel: &'a Cancel,
     idle: Mutex<Vec<Scratch>>,
 }
 
@@ -180,7 +181,7 @@ impl Program<'_> {
             for neighbour in neighbours.iter().filter(|n| n.vertex as usize > u && n.num_edges > 2) {
                 scratch.events.clear();
                 scratch.events.extend(self.pair_events(neighbour));
-                scratch.totals.sequences.sweep(&scratch.events, self.windows);
+                scratch.totals.sequences.sweep(&scratch.events, self.windows, self.cancel);
             }
             let (outgoing, incoming) = (graph.outgoing.range(u as u32), graph.incoming.range(u as u32));
             if outgoing.len() + incoming.len() > 2 {
@@ -193,7 +194,10 @@ impl Program<'_> {
                 scratch.events.extend(merge(outgoing, incoming));
                 scratch.stars.prepare(neighbours.len());
                 // Each edge is a base as well.
-                scratch.totals.stars.sweep(&scratch.events, self.windows, &mut scratch.stars, |e| (Some((e >> 1, e & 1)), Some(e & 1)));
+                scratch
+                    .totals
+                    .stars
+                    .sweep(&scratch.events, self.windows, self.cancel, &mut scratch.stars, |e| (Some((e >> 1, e & 1)), Some(e & 1)));
             }
             part.advance(1)?;
         }
@@ -234,7 +238,7 @@ impl Program<'_> {
                 }
                 if !scratch.thirds.is_empty() {
                     self.triangles_of(u, at, scratch);
-                    part.advance(0)?;
+                    self.cancel.check()?;
                 }
             }
             part.advance(1)?;
@@ -259,7 +263,7 @@ impl Program<'_> {
         events.extend(self.pair_events(base));
         events.sort_unstable();
         scratch.triangles.prepare(scratch.thirds.len());
-        scratch.totals.triangles.sweep(events, self.windows, &mut scratch.triangles, |event| match event >> 2 {
+        scratch.totals.triangles.sweep(events, self.windows, self.cancel, &mut scratch.triangles, |event| match event >> 2 {
             0 => (None, Some(event & 1)),
             place => (Some((place - 1, event & 3)), None),
         });
@@ -280,7 +284,6 @@ fn merge(a: impl Iterator<Item = (u32, u32)>, b: impl Iterator<Item = (u32, u32)
 mod tests {
     use super::*;
     use crate::ErrorKind;
-    use crate::progress::Cancel;
 
     fn graph(edges: Vec<(u32, u32, i64)>, vertices: u32) -> TemporalGraph {
         TemporalGraph::from_edges(edges, vertices, 0).expect("builds")

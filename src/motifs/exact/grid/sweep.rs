@@ -5,6 +5,15 @@
 //! below n^3 / 6 < 2^93.
 
 use super::Windows;
+use crate::progress::Cancel;
+
+/// Events between two looks at the token that cancels.
+const EVENTS_PER_CHECK: usize = 1 << 16;
+
+/// Whether work at event `at` that goes on with the next `length` is to stop.
+fn stops(cancel: &Cancel, at: usize, length: usize) -> bool {
+    at / EVENTS_PER_CHECK != (at + length) / EVENTS_PER_CHECK && cancel.is_cancelled()
+}
 
 /// Length of the group of one key at the front.
 fn group(events: &[(u32, u32)], windows: &Windows) -> usize {
@@ -32,8 +41,8 @@ impl Sequences {
         }
     }
 
-    /// Adds the triples of `events`: (index, direction) in order.
-    pub fn sweep(&mut self, events: &[(u32, u32)], windows: &Windows) {
+    /// Adds the triples of `events`: (index, direction) in order; cancelled, it ends before it is done.
+    pub fn sweep(&mut self, events: &[(u32, u32)], windows: &Windows, cancel: &Cancel) {
         let (mut one, mut two) = ([0u64; 2], [[0u64; 2]; 2]);
         let (mut oldest, mut at) = (0, 0);
         while at < events.len() {
@@ -63,6 +72,9 @@ impl Sequences {
                 }
             }
             now.iter().for_each(|event| one[event.1 as usize] += 1);
+            if stops(cancel, at, now.len()) {
+                return;
+            }
             at += now.len();
         }
     }
@@ -134,11 +146,12 @@ impl<const L: usize> Sweep<L> {
     }
 
     /// Adds the triples of `events`: (index, code) in order. `read` takes a code apart into (class, label) of an edge that has a class, and
-    /// the direction of an edge that is a base; an edge may be both.
+    /// the direction of an edge that is a base; an edge may be both. Cancelled, it ends before it is done.
     pub fn sweep(
         &mut self,
         events: &[(u32, u32)],
         windows: &Windows,
+        cancel: &Cancel,
         state: &mut State<L>,
         read: impl Fn(u32) -> (Option<(u32, u32)>, Option<u32>),
     ) {
@@ -210,6 +223,9 @@ impl<const L: usize> Sweep<L> {
                     class.until[label][direction] += bases[direction];
                     class.before[label][direction] += before[direction];
                 }
+            }
+            if stops(cancel, at, length) {
+                return;
             }
             at += length;
         }
