@@ -51,6 +51,22 @@ macro_rules! text {
     };
 }
 
+/// Units are centres or rows; what is drawn below 2^32, not at all or below 2^64; keys are indices or not.
+const DRAWS: &[&[&str]] = &[
+    &[],
+    &["STRICT"],
+    &["ENUMERATE"],
+    &["ENUMERATE", "STRICT"],
+    &["WIDE"],
+    &["WIDE", "STRICT"],
+    &["ROWS"],
+    &["ROWS", "STRICT"],
+    &["ROWS", "ENUMERATE"],
+    &["ROWS", "ENUMERATE", "STRICT"],
+    &["ROWS", "WIDE"],
+    &["ROWS", "WIDE", "STRICT"],
+];
+
 /// Files without an entry point, as (stem, text).
 pub const LIBRARIES: &[(&str, &str)] = &[
     ("threefry", text!("shared/threefry")),
@@ -111,7 +127,7 @@ pub const SHADERS: &[Shader] = &[
     Shader {
         stem: "count_chains",
         text: text!("motifs/count_chains"),
-        permutations: &[&[]],
+        permutations: &[&[], &["LONG"]],
         bindings: &[
             ("drawn", BindingKind::Read),
             ("found", BindingKind::Read),
@@ -128,13 +144,13 @@ pub const SHADERS: &[Shader] = &[
         cost: || Cost {
             flops: Formula::Const(0),
             bytes: Formula::Const(12) * Formula::Param(0) * Formula::Param(1),
-            max_iterations: Formula::Param(6) + Formula::Param(0) + Formula::Const(512),
+            max_iterations: Formula::Param(6) + Formula::Param(0) + Formula::Const(1024),
         },
     },
     Shader {
         stem: "draw_paths",
         text: text!("motifs/draw_paths"),
-        permutations: &[&[], &["STRICT"], &["ROWS"], &["ROWS", "STRICT"]],
+        permutations: DRAWS,
         bindings: &[
             ("units", BindingKind::Read),
             ("edges", BindingKind::Read),
@@ -153,7 +169,7 @@ pub const SHADERS: &[Shader] = &[
         cost: || Cost {
             flops: Formula::Const(0),
             bytes: Formula::Const(12) * Formula::Param(4),
-            max_iterations: Formula::Const(140) * Formula::Param(1) + Formula::Const(140),
+            max_iterations: Formula::Const(150) * Formula::Param(1) + Formula::Const(220),
         },
     },
     Shader {
@@ -170,7 +186,7 @@ pub const SHADERS: &[Shader] = &[
             ("found", BindingKind::ReadWrite),
             ("params", BindingKind::Params),
         ],
-        num_params: 44,
+        num_params: 48,
         workgroup_size: [64, 1, 1],
         overrides: &[],
         workgroup_bytes: 0,
@@ -178,7 +194,8 @@ pub const SHADERS: &[Shader] = &[
         cost: || Cost {
             flops: Formula::Const(0),
             bytes: Formula::Const(12) * Formula::Param(0) * Formula::Param(1),
-            max_iterations: Formula::Const(104) * Formula::Param(1) * Formula::Param(3) + Formula::Const(1),
+            max_iterations: (Formula::Const(3) * Formula::Param(12) + Formula::Const(4)) * Formula::Param(1) * Formula::Param(3)
+                + Formula::Const(1),
         },
     },
     Shader {

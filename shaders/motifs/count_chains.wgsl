@@ -4,6 +4,8 @@
 // The lists of a gap are merged by increasing key, and an edge of list j adds the chains that end in list j - 1 to those that end in list
 // j; of equal keys the later list comes first, so that no chain takes one key twice. Each invocation has an equal share of the placements. It
 // stops after `max_steps` and goes on in the next dispatch, since drivers bound how long a loop runs.
+//
+// A merge of at most four lists lives in vectors; LONG: of any number, in arrays.
 #import tally
 #import wide
 
@@ -42,6 +44,13 @@ const HEADS = 14u;
 const WAYS = 46u;
 
 const MERGING = 0x80000000u;
+// Elements a turn of the loop takes, and the iterations each counts for.
+const TURN = 8u;
+#ifdef LONG
+const COST = 34u;
+#else
+const COST = 1u;
+#endif
 
 // Where the lists of the gap that begins with list `gap` end.
 fn last_of_gap(gap: u32) -> u32 {
@@ -65,6 +74,89 @@ fn add_to_state(lane: u32, tally: Tally) {
   }
 }
 
+// Lists that are being merged: where each is, the key there, and the chains that end in what was passed of it.
+#ifdef LONG
+const MOST = 32u;
+
+struct Merge {
+  size: u32,
+  heads: array<u32, MOST>,
+  fronts: array<u32, MOST>,
+  low: array<u32, MOST>,
+  high: array<u32, MOST>,
+}
+#else
+const MOST = 4u;
+
+struct Merge {
+  size: u32,
+  heads: vec4<u32>,
+  fronts: vec4<u32>,
+  low: vec4<u32>,
+  high: vec4<u32>,
+}
+#endif
+
+// Takes the smallest key of all lists, of equal ones that of the last list, if it is below `end`; says whether it is. At most 33 iterations.
+fn merge_step(merge: ptr<function, Merge>, end: u32) -> bool {
+#ifdef LONG
+  var least = (*merge).fronts[0];
+  var which = 0u;
+  for (var j = 1u; j < (*merge).size; j += 1u) {
+    if ((*merge).fronts[j] <= least) {
+      least = (*merge).fronts[j];
+      which = j;
+    }
+  }
+  if (least >= end) {
+    return false;
+  }
+  var before = vec2<u32>(1u, 0u);
+  if (which > 0u) {
+    before = vec2<u32>((*merge).low[which - 1u], (*merge).high[which - 1u]);
+  }
+  let sum = wide_add_saturating(vec2<u32>((*merge).low[which], (*merge).high[which]), before);
+  (*merge).low[which] = sum.x;
+  (*merge).high[which] = sum.y;
+  let head = (*merge).heads[which] + 1u;
+  (*merge).heads[which] = head;
+  (*merge).fronts[which] = pairs[params.list + head];
+  return true;
+#else
+  // Fronts of lists that are not there are past every end.
+  let fronts = (*merge).fronts;
+  let pair = min(fronts.xy, fronts.zw);
+  let least = min(pair.x, pair.y);
+  if (least >= end) {
+    return false;
+  }
+  let equal = fronts == vec4<u32>(least);
+  let taken = vec4<bool>(
+    equal.x && !(equal.y || equal.z || equal.w),
+    equal.y && !(equal.z || equal.w),
+    equal.z && !equal.w,
+    equal.w,
+  );
+  let low = (*merge).low;
+  let high = (*merge).high;
+  let low_before = vec4<u32>(1u, low.xyz);
+  let low_sum = low + low_before;
+  let carry = select(vec4<u32>(0u), vec4<u32>(1u), low_sum < low);
+  let high_before = vec4<u32>(0u, high.xyz) + carry;
+  let high_sum = high + high_before;
+  // The sum passes 64 bits where the high words do, with or without the carry.
+  let passed = (high_sum < high) | ((carry == vec4<u32>(1u)) & (high_before == vec4<u32>(0u)));
+  let most = vec4<u32>(0xffffffffu);
+  (*merge).low = select(low, select(low_sum, most, passed), taken);
+  (*merge).high = select(high, select(high_sum, most, passed), taken);
+  let heads = (*merge).heads + select(vec4<u32>(0u), vec4<u32>(1u), taken);
+  (*merge).heads = heads;
+  let head = select(select(select(heads.x, heads.y, taken.y), heads.z, taken.z), heads.w, taken.w);
+  (*merge).fronts = select(fronts, vec4<u32>(pairs[params.list + head]), taken);
+  return true;
+#endif
+}
+
 @compute @workgroup_size(64)
 fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) grid: vec3<u32>, @builtin(local_invocation_index) local: u32) {
   let lane = (wid.x + wid.y * grid.x) * 64u + local;
@@ -77,13 +169,10 @@ fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) 
   let share = (total + lanes - 1u) / lanes;
   let end = min(total, (lane + 1u) * share);
   var item = min(total, lane * share);
-  var heads: array<u32, 32>;
-  var fronts: array<u32, 32>;
-  var ways: array<vec2<u32>, 32>;
+  var merge = Merge();
   var product = vec2<u32>(1u, 0u);
-  // First and last list of the gap that is being merged, and whether one is.
+  // First list of the gap that is next or, if one is, being merged.
   var gap = 0u;
-  var gap_end = 0u;
   var merging = false;
   var high = 0u;
 
@@ -120,12 +209,13 @@ fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) 
     merging = (mark & MERGING) != 0u;
     product = vec2<u32>(state[PRODUCT * lanes + lane], state[(PRODUCT + 1u) * lanes + lane]);
     if (merging) {
-      gap_end = last_of_gap(gap);
+      merge.size = last_of_gap(gap) + 1u - gap;
       high = end_of_gap(params.records + slot * lanes + bucket, gap);
-      for (var j = gap; j <= gap_end; j += 1u) {
-        heads[j] = state[(HEADS + j) * lanes + lane];
-        fronts[j] = pairs[params.list + heads[j]];
-        ways[j] = vec2<u32>(state[(WAYS + 2u * j) * lanes + lane], state[(WAYS + 2u * j + 1u) * lanes + lane]);
+      for (var j = 0u; j < MOST; j += 1u) {
+        merge.heads[j] = state[(HEADS + j) * lanes + lane];
+        merge.fronts[j] = select(0xffffffffu, pairs[params.list + merge.heads[j]], j < merge.size);
+        merge.low[j] = state[(WAYS + 2u * j) * lanes + lane];
+        merge.high[j] = state[(WAYS + 2u * j + 1u) * lanes + lane];
       }
     }
   }
@@ -140,41 +230,31 @@ fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) 
         product = wide_mul_saturating(product, vec2<u32>(found[record + gap * plane], 0u));
         gap += 1u;
       } else {
-        gap_end = last_of_gap(gap);
+        merge.size = last_of_gap(gap) + 1u - gap;
         high = end_of_gap(record, gap);
-        for (var j = gap; j <= gap_end; j += 1u) {
-          heads[j] = found[record + j * plane];
-          fronts[j] = pairs[params.list + heads[j]];
-          ways[j] = vec2<u32>(0u, 0u);
+        for (var j = 0u; j < MOST; j += 1u) {
+          let is_there = j < merge.size;
+          merge.heads[j] = select(0u, found[record + min(gap + j, params.num_lists - 1u) * plane], is_there);
+          merge.fronts[j] = select(0xffffffffu, pairs[params.list + merge.heads[j]], is_there);
+          merge.low[j] = 0u;
+          merge.high[j] = 0u;
         }
-        steps += gap_end + 2u - gap;
+        steps += MOST + 1u;
         merging = true;
       }
     }
-    if (merging) {
-      // The smallest key; of equal ones that of the last list.
-      var least = fronts[gap];
-      var which = gap;
-      for (var j = gap + 1u; j <= gap_end; j += 1u) {
-        if (fronts[j] <= least) {
-          least = fronts[j];
-          which = j;
-        }
-      }
-      steps += gap_end - gap + 1u;
-      if (least >= high) {
-        product = wide_mul_saturating(product, ways[gap_end]);
-        gap = gap_end + 1u;
-        merging = false;
-      } else {
-        var before = vec2<u32>(1u, 0u);
-        if (which > gap) {
-          before = ways[which - 1u];
-        }
-        ways[which] = wide_add_saturating(ways[which], before);
-        heads[which] += 1u;
-        fronts[which] = pairs[params.list + heads[which]];
-      }
+    // A few elements a turn, so that beginning and ending, which all wait for, weigh less.
+    var goes_on = merging;
+    for (var n = 0u; n < TURN && goes_on; n += 1u) {
+      goes_on = merge_step(&merge, high);
+      steps += COST;
+    }
+    steps += 1u;
+    if (merging && !goes_on) {
+      let last = merge.size - 1u;
+      product = wide_mul_saturating(product, vec2<u32>(merge.low[last], merge.high[last]));
+      gap += merge.size;
+      merging = false;
     }
     let is_zero = (product.x | product.y) == 0u;
     if (!merging && (gap == params.num_lists || is_zero)) {
@@ -207,10 +287,10 @@ fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) 
     state[PRODUCT * lanes + lane] = product.x;
     state[(PRODUCT + 1u) * lanes + lane] = product.y;
     if (merging) {
-      for (var j = gap; j <= gap_end; j += 1u) {
-        state[(HEADS + j) * lanes + lane] = heads[j];
-        state[(WAYS + 2u * j) * lanes + lane] = ways[j].x;
-        state[(WAYS + 2u * j + 1u) * lanes + lane] = ways[j].y;
+      for (var j = 0u; j < MOST; j += 1u) {
+        state[(HEADS + j) * lanes + lane] = merge.heads[j];
+        state[(WAYS + 2u * j) * lanes + lane] = merge.low[j];
+        state[(WAYS + 2u * j + 1u) * lanes + lane] = merge.high[j];
       }
     }
   }

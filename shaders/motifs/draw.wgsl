@@ -17,3 +17,19 @@ fn threefry_below(key: vec2<u32>, index: vec2<u32>, bound: vec2<u32>, threshold:
   }
   return drawn;
 }
+
+// `threefry_below` for bounds of one word.
+fn threefry_below_word(key: vec2<u32>, index: vec2<u32>, bound: u32, threshold: u32) -> u32 {
+  var drawn = 0u;
+  for (var attempt = 0u; attempt < 64u; attempt += 1u) {
+    let block = threefry2x32(key, vec2<u32>(index.x, index.y | (attempt << 24u)));
+    // The product's low half is (low.x, high.x).
+    let low = wide_mul_words(block.x, bound);
+    let high = wide_add(wide_mul_words(block.y, bound), vec2<u32>(low.y, 0u));
+    drawn = high.y;
+    if (high.x > 0u || low.x >= threshold) {
+      break;
+    }
+  }
+  return drawn;
+}

@@ -2,7 +2,10 @@
 //
 // A unit is a centre with a window for each side, or (ROWS) a centre with one side and a window for the other; path numbers run through
 // the units in order. An invocation draws from neighbouring strata, so that its numbers grow and it meets each unit once. What passes the
-// check and may be part of a match goes into the invocation's bucket.
+// check and may be part of a match goes into the invocation's bucket. The loop over draws stands inside the one over units: what belongs to a
+// unit is not gone through again for each draw.
+//
+// A stratum has less than 2^32 numbers and a unit less than 2^30; ENUMERATE: a stratum has one number; WIDE: neither is bounded.
 #import draw
 #import wide
 
@@ -86,13 +89,52 @@ fn unit_of(id: vec2<u32>, from_unit: u32, end: u32) -> u32 {
   return found;
 }
 
+// What stratum `index`, which begins at number `base`, is drawn; past all numbers if it passes 64 bits.
+fn draw(index: vec2<u32>, base: vec2<u32>) -> vec2<u32> {
+#ifdef ENUMERATE
+  return base;
+#else
+  let key = vec2<u32>(params.key_low, params.key_high);
+#ifdef WIDE
+  let width = vec2<u32>(params.width_low, params.width_high);
+  let threshold = vec2<u32>(params.threshold_low, params.threshold_high);
+  let id = wide_add(base, threefry_below(key, index, width, threshold));
+#else
+  let id = wide_add(base, vec2<u32>(threefry_below_word(key, index, params.width_low, params.threshold_low), 0u));
+#endif
+  return select(id, WIDE_MAX, wide_less(id, base));
+#endif
+}
+
+// Quotient and remainder by `length`, whose reciprocal is `inverse`. Both are below 2^30 if not WIDE, so that the first quotient is
+// at most 2^9 from the right one, the second at most 1, and no remainder passes 2^31.
+fn digits(path: vec2<u32>, length: u32, inverse: f32) -> vec2<u32> {
+#ifdef WIDE
+  let division = wide_divrem(path, vec2<u32>(length, 0u));
+  return vec2<u32>(division.quotient.x, division.remainder.x);
+#else
+  var quotient = u32(f32(path.x) * inverse);
+  var rest = i32(path.x - quotient * length);
+  let more = i32(floor(f32(rest) * inverse));
+  quotient += u32(more);
+  rest -= more * i32(length);
+  if (rest < 0) {
+    quotient -= 1u;
+    rest += i32(length);
+  }
+  if (rest >= i32(length)) {
+    quotient += 1u;
+    rest -= i32(length);
+  }
+  return vec2<u32>(quotient, u32(rest));
+#endif
+}
+
 @compute @workgroup_size(64)
 fn draw_paths(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) grid: vec3<u32>, @builtin(local_invocation_index) local: u32) {
   let group = wid.x + wid.y * grid.x;
   let first = vec2<u32>(params.first_low, params.first_high);
   let width = vec2<u32>(params.width_low, params.width_high);
-  let threshold = vec2<u32>(params.threshold_low, params.threshold_high);
-  let key = vec2<u32>(params.key_low, params.key_high);
   let begin = vec2<u32>(params.begin_low, params.begin_high);
   let end = vec2<u32>(params.end_low, params.end_high);
   // The units of the first and of the last number of the workgroup, so that the invocations search between them.
@@ -116,144 +158,100 @@ fn draw_paths(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
   let num_draws = min(params.per_lane, max(params.num_strata, skipped) - skipped);
   var index = wide_add(first, vec2<u32>(skipped, 0u));
   var base = wide_mul(index, width);
-
-  // The unit, once it is loaded, and where the next one begins.
-  var unit = bracket[0];
-  var loaded = false;
-  var next = vec2<u32>(0u, 0u);
-  var unit_first = vec2<u32>(0u, 0u);
-  var window1 = vec2<u32>(0u, 0u);
-  var window2 = vec2<u32>(0u, 0u);
-  var live1 = vec2<u32>(0u, 0u);
-  var live2 = vec2<u32>(0u, 0u);
-  var centre = 0u;
-  // The ends of the centre that sides do not touch.
-  var far1 = 0u;
-  var far2 = 0u;
-#ifdef ROWS
-  // The row's side and its outer vertex.
-  var row_edge = 0u;
-  var row_outer = 0u;
-#endif
-
+  var id = draw(index, base);
+  let plane = params.per_lane * params.num_lanes;
+  let bucket = 2u * params.num_lanes + lane;
   var num_kept = 0u;
   var num_valid = 0u;
-  for (var i = 0u; i < num_draws; i += 1u) {
-    var id = base;
-    if (params.width_high > 0u || params.width_low > 1u) {
-      id = wide_add(base, threefry_below(key, index, width, threshold));
-    }
-    let inside = !wide_less(id, base) && !wide_less(id, begin) && wide_less(id, end);
-    base = wide_add(base, width);
-    index = wide_add(index, vec2<u32>(1u, 0u));
-    if (!inside) {
-      continue;
-    }
-    if (!loaded || !wide_less(id, next)) {
-      unit = unit_of(id, unit, units_end);
-      loaded = true;
-      unit_first = units[unit * 5u];
-      next = units[unit * 5u + 5u];
-      window1 = units[unit * 5u + 1u];
-      window2 = units[unit * 5u + 2u];
+  var unit = bracket[0];
+  var i = 0u;
+  while (i < num_draws && wide_less(id, end)) {
+    unit = unit_of(id, unit, units_end);
+    let unit_first = units[unit * 5u];
+    let next = units[unit * 5u + 5u];
+    let window1 = units[unit * 5u + 1u];
+    let window2 = units[unit * 5u + 2u];
 #ifdef ROWS
-      centre = window1.x;
-      row_edge = window1.y;
-      let row_ends = edges[row_edge];
+    let centre = window1.x;
 #else
-      centre = params.first_centre + unit;
-      live1 = units[unit * 5u + 3u];
-      live2 = units[unit * 5u + 4u];
+    let centre = params.first_centre + unit;
+    let live1 = units[unit * 5u + 3u];
+    let live2 = units[unit * 5u + 4u];
+    let inverse = 1.0 / f32(window2.y);
 #endif
-      let ends = edges[centre];
-      far1 = select(ends.y, ends.x, (params.ends & 2u) != 0u);
-      far2 = select(ends.y, ends.x, (params.ends & 4u) != 0u);
+    // The ends of the centre that sides do not touch.
+    let ends = edges[centre];
+    let far1 = select(ends.y, ends.x, (params.ends & 2u) != 0u);
+    let far2 = select(ends.y, ends.x, (params.ends & 4u) != 0u);
 #ifdef ROWS
-      let row_touches = select(far1, far2, params.row_side == 1u);
-      // Sides touch a centre of two sides at different ends; with one side the other end is the far one.
-      let touched = select(row_touches, select(ends.x, ends.y, (params.ends & 2u) != 0u), params.num_sides == 1u);
-      row_outer = row_ends.x ^ row_ends.y ^ touched;
+    // The outer vertex of the row's side: the end that does not touch the centre.
+    let row_edge = window1.y;
+    let row_ends = edges[row_edge];
+    let touched = select(ends.x, ends.y, (params.ends & (1u << params.row_side)) != 0u);
+    let row_outer = row_ends.x ^ row_ends.y ^ touched;
 #endif
-    }
-    let path = wide_sub(id, unit_first);
+    while (i < num_draws && wide_less(id, next)) {
+      let path = wide_sub(id, unit_first);
+      // Numbers before the bound units are left to another dispatch.
+      var valid = !wide_less(id, begin);
+      var live = true;
 #ifdef ROWS
-    var edge1 = row_edge;
-    var edge2 = row_edge;
-    var valid = true;
-    if (params.num_sides == 2u) {
-      if (params.row_side == 1u) {
-        let entry = side2[window2.x + path.x];
-        edge2 = entry.x;
-        valid = entry.y != row_outer && entry.y != far2;
-      } else {
-        let entry = side1[window2.x + path.x];
-        edge1 = entry.x;
-        valid = entry.y != row_outer && entry.y != far1;
-      }
-    }
-    if (!valid) {
-      continue;
-    }
-    num_valid += 1u;
-    edge1 &= ~DEAD;
-    edge2 &= ~DEAD;
-#else
-    // Digits of the path's number: entries of the windows.
-    var digit1 = 0u;
-    var digit2 = 0u;
-    if (path.y == 0u) {
-      digit1 = path.x / window2.y;
-      digit2 = path.x - digit1 * window2.y;
-    } else {
-      let digits = wide_divrem(path, vec2<u32>(window2.y, 0u));
-      digit1 = digits.quotient.x;
-      digit2 = digits.remainder.x;
-    }
-    let at1 = window1.x + digit1;
-    let at2 = window2.x + digit2;
-    var entry1 = vec2<u32>(0u, 0u);
-    var entry2 = vec2<u32>(0u, 0u);
-    var distinct = true;
-    if (params.num_sides > 0u) {
-      entry1 = side1[at1];
-      distinct = entry1.y != far1;
-    }
-    if (params.num_sides > 1u) {
-      entry2 = side2[at2];
-      distinct = distinct && entry2.y != far2 && entry1.y != entry2.y;
-    }
-    let edge1 = entry1.x & ~DEAD;
-    let edge2 = entry2.x & ~DEAD;
-    if (!distinct) {
-      continue;
-    }
-    if (params.order > 0u) {
-      let earlier = key_of(select(edge1, edge2, (params.order & 1u) == 0u));
-      let later = key_of(select(edge2, edge1, (params.order & 1u) == 0u));
-      if (params.order < 3u) {
-        if (earlier >= later) {
-          continue;
+      var edge1 = row_edge;
+      var edge2 = row_edge;
+      if (params.num_sides == 2u) {
+        var entry = vec2<u32>(0u, 0u);
+        if (params.row_side == 1u) {
+          entry = side2[window2.x + path.x];
+          edge2 = entry.x;
+        } else {
+          entry = side1[window2.x + path.x];
+          edge1 = entry.x;
         }
-      } else if (later > bounds[params.last + earlier]) {
-        continue;
+        valid = valid && entry.y != row_outer && entry.y != select(far1, far2, params.row_side == 1u);
       }
-    }
-    num_valid += 1u;
-    let dead = ((entry1.x | entry2.x) & DEAD) != 0u || at1 < live1.x || at1 >= live1.y || at2 < live2.x || at2 >= live2.y;
-    if (dead) {
-      continue;
-    }
+#else
+      // Digits of the path's number: entries of the windows.
+      let at = vec2<u32>(window1.x, window2.x) + digits(path, window2.y, inverse);
+      var entry1 = vec2<u32>(0u, 0u);
+      var entry2 = vec2<u32>(0u, 0u);
+      if (params.num_sides > 0u) {
+        entry1 = side1[at.x];
+        valid = valid && entry1.y != far1;
+      }
+      if (params.num_sides > 1u) {
+        entry2 = side2[at.y];
+        valid = valid && entry2.y != far2 && entry1.y != entry2.y;
+      }
+      live = ((entry1.x | entry2.x) & DEAD) == 0u && at.x >= live1.x && at.x < live1.y && at.y >= live2.x && at.y < live2.y;
+      let edge1 = entry1.x & ~DEAD;
+      let edge2 = entry2.x & ~DEAD;
+      if (params.order > 0u) {
+        let earlier = key_of(select(edge1, edge2, (params.order & 1u) == 0u));
+        let later = key_of(select(edge2, edge1, (params.order & 1u) == 0u));
+        if (params.order < 3u) {
+          valid = valid && earlier < later;
+        } else {
+          valid = valid && later <= bounds[params.last + earlier];
+        }
+      }
 #endif
-    let slot = 2u * params.num_lanes + num_kept * params.num_lanes + lane;
-    let plane = params.per_lane * params.num_lanes;
-    drawn[slot] = centre;
-    if (params.num_sides > 0u) {
-      drawn[slot + plane] = edge1;
+      num_valid += select(0u, 1u, valid);
+      if (valid && live) {
+        let slot = bucket + num_kept * params.num_lanes;
+        drawn[slot] = centre;
+        if (params.num_sides > 0u) {
+          drawn[slot + plane] = edge1;
+        }
+        if (params.num_sides > 1u) {
+          drawn[slot + 2u * plane] = edge2;
+        }
+        num_kept += 1u;
+      }
+      i += 1u;
+      base = wide_add(base, width);
+      index = wide_add(index, vec2<u32>(1u, 0u));
+      id = draw(index, base);
     }
-    if (params.num_sides > 1u) {
-      drawn[slot + 2u * plane] = edge2;
-    }
-    num_kept += 1u;
   }
   drawn[lane] = num_kept;
   drawn[params.num_lanes + lane] = num_valid;

@@ -21,6 +21,8 @@ struct Params {
   last: u32,
   // Word of `found` at which the buckets begin.
   records: u32,
+  // The most iterations of a search in a list of a pair or of the pairs of a source; it bounds the loop, see the table of kernels.
+  max_search: u32,
   // Lists in the order they are looked up, four a vector. From the low end: 3 bits which placed edge lies on the same vertices, 7 for none; 1
   // whether it points the other way; 3 and 1, 3 and 1 the ends as (placed edge, end); 3 and 3 the placed edges just before and after it
   // in time, 7 for none; 5 its place among the lists in time; 3 its gap; 1 whether it is alone in its gap.
@@ -54,7 +56,7 @@ fn key_of(edge: u32) -> u32 {
 #endif
 }
 
-// The first place from `low` on, before `high`, whose value is at least `value`; `high` if there is none. At most 32 iterations.
+// The first place from `low` on, before `high`, whose value is at least `value`; `high` if there is none.
 fn lower_bound(begin: u32, end: u32, value: u32) -> u32 {
   var low = begin;
   var high = end;

@@ -28,6 +28,8 @@ pub(in crate::motifs) struct GpuPaths {
     recipe: Recipe,
     total: u64,
     row_side: Option<usize>,
+    /// Most paths of a unit.
+    most_paths: u64,
     units: Vec<UnitChunk>,
     sides: Vec<DeviceTensor>,
 }
@@ -56,6 +58,8 @@ struct Rounds {
     /// Sums what the invocations counted.
     sum: Executor,
     totals: SlotId,
+    /// Kernel of each command of a round.
+    names: Vec<String>,
 }
 
 impl GpuPaths {
@@ -89,13 +93,14 @@ impl GpuPaths {
             recipe: paths.recipe.clone(),
             total: paths.units.total(),
             row_side: paths.units.row_side,
+            most_paths: table.windows(2).map(|pair| first_path(&pair[1]) - first_path(&pair[0])).max().unwrap_or(0),
             units: (0..table.len() - 1).step_by(size).map(chunk).collect::<Result<_>>()?,
             sides,
         })
     }
 
-    /// Loads the plans for rounds of at most `strata` strata and `num_totals` sums.
-    fn rounds(&self, strata: u64, num_totals: usize) -> Result<Rounds> {
+    /// Loads the plans for rounds of at most `strata` strata of at most `width` numbers, and `num_totals` sums.
+    fn rounds(&self, strata: u64, width: u64, num_totals: usize) -> Result<Rounds> {
         let device = &self.graph.device;
         let target = device.target();
         let recipe = &self.recipe;
@@ -103,16 +108,24 @@ impl GpuPaths {
         let bound = device.info().limits.max_loop_iterations.unwrap_or(1 << 24).saturating_sub(1024) as u32;
         // Software drivers run invocations one after the other in a few threads, GPUs many at once.
         let software = target.class == AdapterClass::Software;
-        let (most_lanes, per_lane) = if software { (16_384, 32) } else { (65_536, 8) };
-        let per_lane = (bound / (104 * num_lists.max(1))).clamp(1, per_lane);
+        let (most_lanes, per_lane) = if software { (4_096, 128) } else { (65_536, 8) };
+        let per_list = 3 * self.keys.max_search + 4;
+        let per_lane = (bound / (150 + per_list * num_lists)).clamp(1, per_lane);
         let num_lanes = (strata.div_ceil(u64::from(per_lane)).next_multiple_of(64)).clamp(64, most_lanes) as u32;
 
         let kernel = |name: &str| shaders::kernel(name, &target).map(Arc::new);
         let strict = if self.keys.is_strict { "_strict" } else { "" };
         let rows = if self.row_side.is_some() { "_rows" } else { "" };
-        let draw_kernel = kernel(&format!("draw_paths{rows}{strict}"))?;
+        let drawn_below = match width {
+            _ if self.most_paths >= 1 << 30 || width >= 1 << 32 => "_wide",
+            1 => "_enumerate",
+            _ => "",
+        };
+        let draw_kernel = kernel(&format!("draw_paths{rows}{drawn_below}{strict}"))?;
         let look_up = kernel(&format!("look_up_lists{strict}"))?;
-        let (chains, sum) = (kernel("count_chains")?, kernel("sum_tallies")?);
+        let is_long = recipe.gaps().any(|gap| gap.len() > 4);
+        let chains = kernel(if is_long { "count_chains_long" } else { "count_chains" })?;
+        let sum = kernel("sum_tallies")?;
 
         let mut plan = ExecutionPlan::new();
         let mut inputs = Vec::new();
@@ -148,11 +161,15 @@ impl GpuPaths {
         plan.dispatch(&look_up, &[drawn, pairs, of_edge, edges, bounds, keys, found], &look_up_params, lanes);
         ScanKernels::new(&target)?.record(&mut plan, Values { slot: found, offset: 0, stride: 1, count: num_lanes }, (flags, 0))?;
 
-        // A turn of the loop takes an element or begins a gap; it costs as many iterations as the gap has lists, and a few.
-        let cost = |gap: Range<usize>| (gap.len() as u64 + 2) * (2 + gap.len() as u64 * (u64::from(self.keys.longest) + 1));
-        let cost: u64 = recipe.gaps().map(cost).sum();
+        // What the shader counts for a gap: beginning it, its elements and its turns, which take up to eight elements.
+        let (most, cost) = if is_long { (32, 34) } else { (4, 1) };
+        let gap = |gap: Range<usize>| {
+            let elements = gap.len() as u64 * u64::from(self.keys.longest) + 1;
+            most + 1 + elements * cost + 2 * (elements / 8 + 2)
+        };
+        let work = u64::from(per_lane) * (2 + recipe.gaps().map(gap).sum::<u64>()) + u64::from(num_lanes);
         let max_steps = bound.saturating_sub(num_lanes).clamp(1024, 1 << 18);
-        let needed = (u64::from(per_lane) * (cost + 2)).div_ceil(u64::from(max_steps));
+        let needed = work.div_ceil(u64::from(max_steps));
         let chains_params = |resume: bool| self.chains_params(num_lanes, per_lane, records, resume, max_steps);
         for n in 0..needed.clamp(1, MAX_CHAIN_DISPATCHES) {
             plan.dispatch(&chains, &[drawn, found, pairs, state, unfinished], &chains_params(n > 0), lanes);
@@ -190,7 +207,12 @@ impl GpuPaths {
         sums.dispatch(&sum, &[state_here, totals], &[num_lanes, 0], [1, 1, 1]);
         let sum = Executor::load(device, &sums)?;
         share(&sum, state_here, state)?;
-        Ok(Rounds { num_lanes, per_lane, round, units, draw, lanes, rest, sum, totals })
+        let name = |command: &Command| match command {
+            Command::Dispatch { kernel, .. } => plan.kernels[kernel.0 as usize].name.clone(),
+            _ => String::new(),
+        };
+        let names = plan.commands.iter().map(name).collect();
+        Ok(Rounds { num_lanes, per_lane, round, units, draw, lanes, rest, sum, totals, names })
     }
 
     fn look_up_params(&self, num_lanes: u32, per_lane: u32, records: u32) -> Vec<u32> {
@@ -199,8 +221,11 @@ impl GpuPaths {
         let num_gaps = recipe.gaps().count() as u32;
         let mut params = vec![num_lanes, per_lane, recipe.placed.len() as u32, recipe.lists.len() as u32, num_gaps];
         params.extend([recipe.first() as u32, recipe.last() as u32, destinations, starts, list, self.keys.num_keys, records]);
+        params.push(self.keys.max_search);
+        // The lists are vectors, which begin at a multiple of 16 bytes.
+        params.resize(16, 0);
         params.extend(recipe.lookup.iter().map(|&i| list_word(recipe, i)));
-        params.resize(12 + 32, 0);
+        params.resize(16 + 32, 0);
         params
     }
 
@@ -280,6 +305,33 @@ impl GpuPaths {
     }
 }
 
+impl GpuPaths {
+    /// Times of the kernels of one round in the middle of `draws`, in milliseconds, and the strata it drew from.
+    pub fn phases(&self, draws: &Draws) -> Result<(Vec<(String, f64)>, u64)> {
+        let rounds = self.rounds(draws.range.end - draws.range.start, draws.strata.width, 1)?;
+        let per_round = u64::from(rounds.num_lanes) * u64::from(rounds.per_lane);
+        let middle = draws.range.start + (draws.range.end - draws.range.start) / 2;
+        let chunk = self.units.iter().find(|chunk| chunk.paths.end > middle.saturating_mul(draws.strata.width));
+        let Some(chunk) = chunk else { return Ok((Vec::new(), 0)) };
+        rounds.round.bind(rounds.units, &chunk.table)?;
+        let num_strata = per_round.min(draws.range.end - middle);
+        let params = self.draw_params(&rounds, chunk, &draws.strata, middle, num_strata as u32);
+        rounds.round.set_dispatch(rounds.draw, &params, rounds.lanes)?;
+        let profile = rounds.round.profile(&[])?;
+        let profile = if profile.commands.is_empty() { profile } else { rounds.round.profile(&[])? };
+        let name = |command: usize| rounds.names.get(command).cloned().unwrap_or_default();
+        let mut times: Vec<(String, f64)> = Vec::new();
+        for time in &profile.commands {
+            let name = name(time.command);
+            match times.iter_mut().find(|(n, _)| *n == name) {
+                Some((_, ms)) => *ms += time.ns as f64 * 1e-6,
+                None => times.push((name, time.ns as f64 * 1e-6)),
+            }
+        }
+        Ok((times, num_strata))
+    }
+}
+
 impl Numbered for GpuPaths {
     fn total(&self) -> u64 {
         self.total
@@ -290,7 +342,8 @@ impl Numbered for GpuPaths {
         if longest == 0 || self.total == 0 {
             return Ok(vec![Tally::default(); draws.len()]);
         }
-        let rounds = self.rounds(longest, draws.len())?;
+        let width = draws.iter().map(|d| d.strata.width).max().unwrap_or(1);
+        let rounds = self.rounds(longest, width, draws.len())?;
         for (n, draws) in draws.iter().enumerate() {
             for chunk in self.units.iter().filter(|chunk| !chunk.paths.is_empty()) {
                 self.draw_chunk(&rounds, chunk, draws, part)?;

@@ -35,6 +35,8 @@ pub(in crate::motifs) struct GpuKeys {
     pub is_strict: bool,
     /// Most edges of one ordered pair within delta.
     pub longest: u32,
+    /// Most iterations of a search in the list of a pair or among the pairs of a source.
+    pub max_search: u32,
 }
 
 /// Copies words to the device as one tensor that a kernel can bind; at least one element, since a binding is never empty.
@@ -86,7 +88,11 @@ impl GpuKeys {
                 Some(*at)
             })
             .collect();
+        let lengths = |starts: &[u32]| starts.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+        // A search halves what is left until nothing is, and looks once more whether that is so.
+        let max_search = lengths(&pairs.offsets).max(lengths(&pairs.starts)).checked_ilog2().map_or(1, |log| log + 2);
         Ok(GpuKeys {
+            max_search,
             bounds: upload(device, "the windows of keys", &[keys.first.as_slice(), keys.last.as_slice()].concat())?,
             of_edge: upload(device, "the keys of edges", keys.of_edge.unwrap_or(&[]))?,
             pairs: upload(device, "the pair lists", &parts.concat())?,

@@ -72,7 +72,7 @@ impl Strata {
     /// The path number drawn from stratum `i`; it may be past the last path, and past 64 bits.
     #[inline]
     pub fn draw(&self, i: u64) -> Option<u64> {
-        let offset = if self.width == 1 { 0 } else { below(self.key, i, self.width) };
+        let offset = if self.width == 1 { 0 } else { self.key.below(i, self.width) };
         i.checked_mul(self.width)?.checked_add(offset)
     }
 }
@@ -256,16 +256,4 @@ fn chains(keys: &[u32], heads: &mut [u32], high: u32) -> u64 {
         ways[which] = ways[which].saturating_add(before);
         heads[which] += 1;
     }
-}
-
-fn below(key: Key, index: u64, bound: u64) -> u64 {
-    let threshold = bound.wrapping_neg() % bound;
-    for attempt in 0..64u64 {
-        let [low, high] = key.block(index | attempt << 56);
-        let m = u128::from(u64::from(low) | u64::from(high) << 32) * u128::from(bound);
-        if m as u64 >= threshold {
-            return (m >> 64) as u64;
-        }
-    }
-    0
 }
