@@ -1,9 +1,15 @@
 //! `sublane motifs`: temporal motifs and temporal graphs.
 
 mod args;
+mod compare;
 mod convert;
+mod count;
 mod generate;
+mod grid;
 mod list;
+mod merge;
+mod plan;
+mod wanted;
 
 use super::options::Options;
 use super::output::Outcome;
@@ -18,6 +24,16 @@ pub(super) enum Command {
     Convert(convert::Command),
     /// Make a graph of bursty conversations from the seed
     Generate(Box<generate::Command>),
+    /// Count the matches of a motif, exactly or by sampling paths
+    Count(Box<count::Command>),
+    /// Show the anchors of a motif, their pilots, and what `count` would do
+    Plan(Box<plan::Command>),
+    /// Put the shards of a count together
+    Merge(merge::Command),
+    /// Count all 36 motifs of three edges on two or three vertices, exactly
+    Grid(grid::Command),
+    /// Run all methods on one graph and motif, and compare what they find and how long they take
+    Compare(Box<compare::Command>),
 }
 
 pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
@@ -25,5 +41,10 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
         Command::List => list::run(options),
         Command::Convert(command) => convert::run(command, options),
         Command::Generate(command) => generate::run(command, options),
+        Command::Count(command) => count::run(command, options),
+        Command::Plan(command) => plan::run(command, options),
+        Command::Merge(command) => merge::run(command, options),
+        Command::Grid(command) => grid::run(command, options),
+        Command::Compare(command) => compare::run(command, options),
     }
 }
