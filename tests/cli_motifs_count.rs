@@ -37,7 +37,7 @@ fn folder() -> tempfile::TempDir {
 fn every_way_of_counting_gives_one_number() {
     let folder = folder();
     let count = |args: &[&str]| read(folder.path(), &[&["count", "g.txt", "--engine", "cpu", "--delta", "1d"], args].concat());
-    for (motif, ties) in [("M4-0", "order"), ("M4-2", "strict"), ("E5", "order"), ("0>1 1>0 0>1", "order")] {
+    for (motif, ties) in [("M4-0", "order"), ("E1", "strict"), ("E5", "order"), ("0>1 1>0 0>1", "order")] {
         let exact = count(&["--motif", motif, "--ties", ties, "--exact"]);
         assert_eq!((&exact["method"], &exact["anchor"], &exact["ties"]), (&json!("backtrack"), &Value::Null, &json!(ties)));
         let expected = exact["estimate"].as_u64().expect("an integer");

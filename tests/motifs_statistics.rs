@@ -14,19 +14,19 @@ const CELLS: &[(&str, &[Cell])] = &[
     (
         "CollegeMsg.txt.gz",
         &[
-            ("M4-0", "1d", "1:0,2", Prune::Off, 400_000),
-            ("M4-1", "1w", "7:6,8", Prune::Rows, 400_000),
-            ("E3", "1d", "1:0,2", Prune::Pairs, 400_000),
-            ("E6", "1h", "tree:1,0,2,3", Prune::Off, 400_000),
+            ("M4-0", "1d", "1:0,2", Prune::Off, 200_000),
+            ("M4-1", "1w", "7:0,8", Prune::Rows, 600_000),
+            ("E3", "1d", "1:0,2", Prune::Pairs, 200_000),
+            ("E6", "1h", "tree:1,0,2,3", Prune::Off, 200_000),
         ],
     ),
-    ("email-Eu-core-temporal.txt.gz", &[("M4-0", "1d", "1:0,2", Prune::Rows, 400_000), ("G42", "1h", "0:1", Prune::Off, 400_000)]),
+    ("email-Eu-core-temporal.txt.gz", &[("M4-0", "1d", "1:0,2", Prune::Rows, 200_000), ("G42", "1h", "0:1", Prune::Off, 200_000)]),
     (
         "sx-mathoverflow.txt.gz",
         &[
-            ("M4-0", "1w", "1:0,2", Prune::Rows, 400_000),
-            ("M4-1", "4w", "7:6,8", Prune::Rows, 400_000),
-            ("G42", "1d", "0:1", Prune::Pairs, 400_000),
+            ("M4-0", "1w", "1:0,2", Prune::Rows, 200_000),
+            ("M4-1", "4w", "7:6,8", Prune::Rows, 200_000),
+            ("G42", "1d", "0:1", Prune::Pairs, 200_000),
         ],
     ),
 ];
