@@ -43,6 +43,9 @@ pub struct Cost {
     pub max_iterations: Formula,
 }
 
+/// What the text of a shader contains that loads 64-bit numbers where the target says that pays; `INT64` is then defined.
+const WIDE_LOADS: &str = "#ifdef INT64";
+
 const PLAIN: WgslFeatures = WgslFeatures { f16: false, subgroups: false, int64: false };
 
 macro_rules! text {
@@ -127,7 +130,7 @@ pub const SHADERS: &[Shader] = &[
     Shader {
         stem: "count_chains",
         text: text!("motifs/count_chains"),
-        permutations: &[&[], &["LONG"]],
+        permutations: &[&[], &["EIGHT"], &["LONG"]],
         bindings: &[
             ("drawn", BindingKind::Read),
             ("found", BindingKind::Read),
@@ -194,7 +197,7 @@ pub const SHADERS: &[Shader] = &[
         cost: || Cost {
             flops: Formula::Const(0),
             bytes: Formula::Const(12) * Formula::Param(0) * Formula::Param(1),
-            max_iterations: (Formula::Const(3) * Formula::Param(12) + Formula::Const(4)) * Formula::Param(1) * Formula::Param(3)
+            max_iterations: (Formula::Const(3) * Formula::Param(12) + Formula::Const(12)) * Formula::Param(1) * Formula::Param(3)
                 + Formula::Const(1),
         },
     },
@@ -278,7 +281,9 @@ impl Shader {
     /// The kernel of the permutation that defines `flags`, composed and checked for `target`.
     pub fn source(&self, flags: &[&str], target: &Target) -> Result<KernelSource> {
         let files: Vec<(&str, &str)> = LIBRARIES.iter().copied().chain([(self.stem, self.text)]).collect();
-        let composed = compose::compose(self.stem, &files, flags)?;
+        let wide = target.wide_loads() && self.text.contains(WIDE_LOADS);
+        let set: Vec<&str> = flags.iter().copied().chain(wide.then_some("INT64")).collect();
+        let composed = compose::compose(self.stem, &files, &set)?;
         let name = self.name(flags);
         let cost = (self.cost)();
         let source = KernelSource {
@@ -288,7 +293,7 @@ impl Shader {
             workgroup_size: self.workgroup_size,
             overrides: self.overrides.iter().map(|&(name, value)| (name.to_string(), value.to_bits())).collect(),
             workgroup_bytes: self.workgroup_bytes,
-            features: self.features,
+            features: WgslFeatures { int64: self.features.int64 || wide, ..self.features },
             flops: cost.flops,
             bytes: cost.bytes,
             max_iterations: cost.max_iterations,

@@ -5,7 +5,7 @@
 // j; of equal keys the later list comes first, so that no chain takes one key twice. Each invocation has an equal share of the placements. It
 // stops after `max_steps` and goes on in the next dispatch, since drivers bound how long a loop runs.
 //
-// A merge of at most four lists lives in vectors; LONG: of any number, in arrays.
+// A merge of at most four lists (EIGHT: eight) lives in vectors, LONG: of any number in arrays.
 #import tally
 #import wide
 
@@ -44,6 +44,7 @@ const HEADS = 14u;
 const WAYS = 46u;
 
 const MERGING = 0x80000000u;
+const NONE = 0xffffffffu;
 // Elements a turn of the loop takes, and the iterations each counts for.
 const TURN = 8u;
 #ifdef LONG
@@ -74,36 +75,24 @@ fn add_to_state(lane: u32, tally: Tally) {
   }
 }
 
-// Lists that are being merged: where each is, the key there, and the chains that end in what was passed of it.
+// Lists that are being merged: where each is, the key there, and the chains that end in what was passed of it. Fronts of lists that are not
+// there are past every end.
 #ifdef LONG
 const MOST = 32u;
 
 struct Merge {
-  size: u32,
   heads: array<u32, MOST>,
   fronts: array<u32, MOST>,
   low: array<u32, MOST>,
   high: array<u32, MOST>,
 }
-#else
-const MOST = 4u;
-
-struct Merge {
-  size: u32,
-  heads: vec4<u32>,
-  fronts: vec4<u32>,
-  low: vec4<u32>,
-  high: vec4<u32>,
-}
-#endif
 
 // Takes the smallest key of all lists, of equal ones that of the last list, if it is below `end`; says whether it is. At most 33 iterations.
 fn merge_step(merge: ptr<function, Merge>, end: u32) -> bool {
-#ifdef LONG
   var least = (*merge).fronts[0];
   var which = 0u;
-  for (var j = 1u; j < (*merge).size; j += 1u) {
-    if ((*merge).fronts[j] <= least) {
+  for (var j = 1u; j < MOST; j += 1u) {
+    if ((*merge).fronts[j] <= least && (*merge).fronts[j] != NONE) {
       least = (*merge).fronts[j];
       which = j;
     }
@@ -122,40 +111,149 @@ fn merge_step(merge: ptr<function, Merge>, end: u32) -> bool {
   (*merge).heads[which] = head;
   (*merge).fronts[which] = pairs[params.list + head];
   return true;
+}
+
+fn set_list(merge: ptr<function, Merge>, j: u32, head: u32, front: u32, ways: vec2<u32>) {
+  (*merge).heads[j] = head;
+  (*merge).fronts[j] = front;
+  (*merge).low[j] = ways.x;
+  (*merge).high[j] = ways.y;
+}
+
+fn head_of(merge: ptr<function, Merge>, j: u32) -> u32 {
+  return (*merge).heads[j];
+}
+
+fn ways_of(merge: ptr<function, Merge>, j: u32) -> vec2<u32> {
+  return vec2<u32>((*merge).low[j], (*merge).high[j]);
+}
 #else
-  // Fronts of lists that are not there are past every end.
-  let fronts = (*merge).fronts;
-  let pair = min(fronts.xy, fronts.zw);
-  let least = min(pair.x, pair.y);
+struct Four {
+  heads: vec4<u32>,
+  fronts: vec4<u32>,
+  low: vec4<u32>,
+  high: vec4<u32>,
+}
+
+#ifdef EIGHT
+const MOST = 8u;
+
+struct Merge {
+  first: Four,
+  second: Four,
+}
+#else
+const MOST = 4u;
+
+struct Merge {
+  first: Four,
+}
+#endif
+
+// Only the last of those that hold.
+fn last_of(some: vec4<bool>) -> vec4<bool> {
+  return vec4<bool>(some.x && !(some.y || some.z || some.w), some.y && !(some.z || some.w), some.z && !some.w, some.w);
+}
+
+// Moves the list that is `taken` one on; `before` are the chains that end before the first list.
+fn take(four: Four, taken: vec4<bool>, before: vec2<u32>) -> Four {
+  let low_before = vec4<u32>(before.x, four.low.xyz);
+  let low_sum = four.low + low_before;
+  let carry = select(vec4<u32>(0u), vec4<u32>(1u), low_sum < low_before);
+  let high_before = vec4<u32>(before.y, four.high.xyz);
+  let high_sum = four.high + high_before;
+  let high_carried = high_sum + carry;
+  let passed = (high_sum < high_before) | (high_carried < carry);
+  let most = vec4<u32>(NONE);
+  let heads = four.heads + select(vec4<u32>(0u), vec4<u32>(1u), taken);
+  return Four(
+    heads,
+    four.fronts,
+    select(four.low, select(low_sum, most, passed), taken),
+    select(four.high, select(high_carried, most, passed), taken),
+  );
+}
+
+fn pick(values: vec4<u32>, taken: vec4<bool>) -> u32 {
+  return select(select(select(values.x, values.y, taken.y), values.z, taken.z), values.w, taken.w);
+}
+
+// Takes the smallest key of all lists, of equal ones that of the last list, if it is below `end`; says whether it is.
+fn merge_step(merge: ptr<function, Merge>, end: u32) -> bool {
+  let first = (*merge).first;
+#ifdef EIGHT
+  let second = (*merge).second;
+  let four = min(first.fronts, second.fronts);
+#else
+  let four = first.fronts;
+#endif
+  let two = min(four.xy, four.zw);
+  let least = min(two.x, two.y);
   if (least >= end) {
     return false;
   }
-  let equal = fronts == vec4<u32>(least);
-  let taken = vec4<bool>(
-    equal.x && !(equal.y || equal.z || equal.w),
-    equal.y && !(equal.z || equal.w),
-    equal.z && !equal.w,
-    equal.w,
-  );
-  let low = (*merge).low;
-  let high = (*merge).high;
-  let low_before = vec4<u32>(1u, low.xyz);
-  let low_sum = low + low_before;
-  let carry = select(vec4<u32>(0u), vec4<u32>(1u), low_sum < low);
-  let high_before = vec4<u32>(0u, high.xyz) + carry;
-  let high_sum = high + high_before;
-  // The sum passes 64 bits where the high words do, with or without the carry.
-  let passed = (high_sum < high) | ((carry == vec4<u32>(1u)) & (high_before == vec4<u32>(0u)));
-  let most = vec4<u32>(0xffffffffu);
-  (*merge).low = select(low, select(low_sum, most, passed), taken);
-  (*merge).high = select(high, select(high_sum, most, passed), taken);
-  let heads = (*merge).heads + select(vec4<u32>(0u), vec4<u32>(1u), taken);
-  (*merge).heads = heads;
-  let head = select(select(select(heads.x, heads.y, taken.y), heads.z, taken.z), heads.w, taken.w);
-  (*merge).fronts = select(fronts, vec4<u32>(pairs[params.list + head]), taken);
-  return true;
+#ifdef EIGHT
+  let taken2 = last_of(second.fronts == vec4<u32>(least));
+  let is_second = any(taken2);
+  let taken1 = last_of(first.fronts == vec4<u32>(least)) & vec4<bool>(!is_second);
+  var next1 = take(first, taken1, vec2<u32>(1u, 0u));
+  var next2 = take(second, taken2, vec2<u32>(first.low.w, first.high.w));
+  let front = vec4<u32>(pairs[params.list + select(pick(next1.heads, taken1), pick(next2.heads, taken2), is_second)]);
+  next1.fronts = select(first.fronts, front, taken1);
+  next2.fronts = select(second.fronts, front, taken2);
+  *merge = Merge(next1, next2);
+#else
+  let taken = last_of(first.fronts == vec4<u32>(least));
+  var next = take(first, taken, vec2<u32>(1u, 0u));
+  next.fronts = select(first.fronts, vec4<u32>(pairs[params.list + pick(next.heads, taken)]), taken);
+  *merge = Merge(next);
 #endif
+  return true;
 }
+
+fn set_list(merge: ptr<function, Merge>, j: u32, head: u32, front: u32, ways: vec2<u32>) {
+  let here = vec4<u32>(j & 3u) == vec4<u32>(0u, 1u, 2u, 3u);
+#ifdef EIGHT
+  let old = (*merge).second;
+  let new2 = Four(
+    select(old.heads, vec4<u32>(head), here),
+    select(old.fronts, vec4<u32>(front), here),
+    select(old.low, vec4<u32>(ways.x), here),
+    select(old.high, vec4<u32>(ways.y), here),
+  );
+  if (j >= 4u) {
+    (*merge).second = new2;
+    return;
+  }
+#endif
+  let four = (*merge).first;
+  (*merge).first = Four(
+    select(four.heads, vec4<u32>(head), here),
+    select(four.fronts, vec4<u32>(front), here),
+    select(four.low, vec4<u32>(ways.x), here),
+    select(four.high, vec4<u32>(ways.y), here),
+  );
+}
+
+fn four_of(merge: ptr<function, Merge>, j: u32) -> Four {
+#ifdef EIGHT
+  if (j >= 4u) {
+    return (*merge).second;
+  }
+#endif
+  return (*merge).first;
+}
+
+fn head_of(merge: ptr<function, Merge>, j: u32) -> u32 {
+  return pick(four_of(merge, j).heads, vec4<u32>(j & 3u) == vec4<u32>(0u, 1u, 2u, 3u));
+}
+
+fn ways_of(merge: ptr<function, Merge>, j: u32) -> vec2<u32> {
+  let here = vec4<u32>(j & 3u) == vec4<u32>(0u, 1u, 2u, 3u);
+  let four = four_of(merge, j);
+  return vec2<u32>(pick(four.low, here), pick(four.high, here));
+}
+#endif
 
 @compute @workgroup_size(64)
 fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) grid: vec3<u32>, @builtin(local_invocation_index) local: u32) {
@@ -171,14 +269,15 @@ fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) 
   var item = min(total, lane * share);
   var merge = Merge();
   var product = vec2<u32>(1u, 0u);
-  // First list of the gap that is next or, if one is, being merged.
+  // First list of the gap that is next or, if one is, being merged; and how many lists are merged.
   var gap = 0u;
+  var size = 0u;
   var merging = false;
   var high = 0u;
 
   var tally = Tally();
   if (params.resume == 0u) {
-    tally.valid.x = drawn[lanes + lane];
+    tally.valid.x = drawn[2u * lanes + 2u + lane];
   } else {
     item = state[NEXT * lanes + lane];
   }
@@ -209,13 +308,12 @@ fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) 
     merging = (mark & MERGING) != 0u;
     product = vec2<u32>(state[PRODUCT * lanes + lane], state[(PRODUCT + 1u) * lanes + lane]);
     if (merging) {
-      merge.size = last_of_gap(gap) + 1u - gap;
+      size = last_of_gap(gap) + 1u - gap;
       high = end_of_gap(params.records + slot * lanes + bucket, gap);
       for (var j = 0u; j < MOST; j += 1u) {
-        merge.heads[j] = state[(HEADS + j) * lanes + lane];
-        merge.fronts[j] = select(0xffffffffu, pairs[params.list + merge.heads[j]], j < merge.size);
-        merge.low[j] = state[(WAYS + 2u * j) * lanes + lane];
-        merge.high[j] = state[(WAYS + 2u * j + 1u) * lanes + lane];
+        let head = state[(HEADS + j) * lanes + lane];
+        let ways = vec2<u32>(state[(WAYS + 2u * j) * lanes + lane], state[(WAYS + 2u * j + 1u) * lanes + lane]);
+        set_list(&merge, j, head, select(NONE, pairs[params.list + head], j < size), ways);
       }
     }
   }
@@ -230,14 +328,12 @@ fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) 
         product = wide_mul_saturating(product, vec2<u32>(found[record + gap * plane], 0u));
         gap += 1u;
       } else {
-        merge.size = last_of_gap(gap) + 1u - gap;
+        size = last_of_gap(gap) + 1u - gap;
         high = end_of_gap(record, gap);
         for (var j = 0u; j < MOST; j += 1u) {
-          let is_there = j < merge.size;
-          merge.heads[j] = select(0u, found[record + min(gap + j, params.num_lists - 1u) * plane], is_there);
-          merge.fronts[j] = select(0xffffffffu, pairs[params.list + merge.heads[j]], is_there);
-          merge.low[j] = 0u;
-          merge.high[j] = 0u;
+          let is_there = j < size;
+          let head = select(0u, found[record + min(gap + j, params.num_lists - 1u) * plane], is_there);
+          set_list(&merge, j, head, select(NONE, pairs[params.list + head], is_there), vec2<u32>(0u, 0u));
         }
         steps += MOST + 1u;
         merging = true;
@@ -251,9 +347,8 @@ fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) 
     }
     steps += 1u;
     if (merging && !goes_on) {
-      let last = merge.size - 1u;
-      product = wide_mul_saturating(product, vec2<u32>(merge.low[last], merge.high[last]));
-      gap += merge.size;
+      product = wide_mul_saturating(product, ways_of(&merge, size - 1u));
+      gap += size;
       merging = false;
     }
     let is_zero = (product.x | product.y) == 0u;
@@ -288,9 +383,10 @@ fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) 
     state[(PRODUCT + 1u) * lanes + lane] = product.y;
     if (merging) {
       for (var j = 0u; j < MOST; j += 1u) {
-        state[(HEADS + j) * lanes + lane] = merge.heads[j];
-        state[(WAYS + 2u * j) * lanes + lane] = merge.low[j];
-        state[(WAYS + 2u * j + 1u) * lanes + lane] = merge.high[j];
+        let ways = ways_of(&merge, j);
+        state[(HEADS + j) * lanes + lane] = head_of(&merge, j);
+        state[(WAYS + 2u * j) * lanes + lane] = ways.x;
+        state[(WAYS + 2u * j + 1u) * lanes + lane] = ways.y;
       }
     }
   }

@@ -1,7 +1,7 @@
 // Draws path numbers, one from each stratum, and places the anchor's edges: the centre, and up to two sides that touch it.
 //
 // A unit is a centre with a window for each side, or (ROWS) a centre with one side and a window for the other; path numbers run through
-// the units in order. An invocation draws from neighbouring strata, so that its numbers grow and it meets each unit once. What passes the
+// the units in order. An invocation draws from strata in order, so that its numbers grow and it meets each unit once. What passes the
 // check and may be part of a match goes into the invocation's bucket. The loop over draws stands inside the one over units: what belongs to a
 // unit is not gone through again for each draw.
 //
@@ -44,23 +44,42 @@ struct Params {
   last: u32,
 }
 
+// Two words. Drivers that fetch lane by lane (INT64) load one number of 64 bits twice as fast as its two words.
+#ifdef INT64
+alias Pair = u64;
+
+fn words(pair: u64) -> vec2<u32> {
+  return vec2<u32>(u32(pair & 0xfffffffflu), u32(pair >> 32u));
+}
+#else
+alias Pair = vec2<u32>;
+
+fn words(pair: vec2<u32>) -> vec2<u32> {
+  return pair;
+}
+#endif
+
 // Five a unit: number of its first path; (first entry, length) of both windows, or of a row (centre, side) and the other window; (first,
 // end) of the part of each window that can hold a match.
-@group(0) @binding(0) var<storage, read> units: array<vec2<u32>>;
+@group(0) @binding(0) var<storage, read> units: array<Pair>;
 // (source, destination) of each edge.
-@group(0) @binding(1) var<storage, read> edges: array<vec2<u32>>;
+@group(0) @binding(1) var<storage, read> edges: array<Pair>;
 // Edges the sides are drawn from: (edge, vertex at its other end), with a mark on edges that no match holds.
-@group(0) @binding(2) var<storage, read> side1: array<vec2<u32>>;
-@group(0) @binding(3) var<storage, read> side2: array<vec2<u32>>;
+@group(0) @binding(2) var<storage, read> side1: array<Pair>;
+@group(0) @binding(3) var<storage, read> side2: array<Pair>;
 @group(0) @binding(4) var<storage, read> bounds: array<u32>;
 // Key of each edge (STRICT); otherwise it is the edge's index.
 @group(0) @binding(5) var<storage, read> keys: array<u32>;
-// For each invocation: placements in its bucket; valid placements; then the buckets, word by word, slot by slot.
+// Two words for each invocation and two more: placements in its bucket, and 0. Then valid placements of each invocation. Then the buckets,
+// word by word, slot by slot.
 @group(0) @binding(6) var<storage, read_write> drawn: array<u32>;
 @group(0) @binding(7) var<uniform> params: Params;
 
 const GROUP = 64u;
+// Neighbouring invocations that draw from neighbouring strata, so that they meet each unit together.
+const TEAM = 8u;
 const DEAD = 0x80000000u;
+const NONE = 0xffffffffu;
 
 var<workgroup> bracket: array<u32, 2>;
 
@@ -76,12 +95,12 @@ fn key_of(edge: u32) -> u32 {
 fn unit_of(id: vec2<u32>, from_unit: u32, end: u32) -> u32 {
   var found = from_unit;
   var step = 1u;
-  while (step < end - found && !wide_less(id, units[(found + step) * 5u])) {
+  while (step < end - found && !wide_less(id, words(units[(found + step) * 5u]))) {
     found += step;
     step *= 2u;
   }
   while (step > 0u) {
-    if (step < end - found && !wide_less(id, units[(found + step) * 5u])) {
+    if (step < end - found && !wide_less(id, words(units[(found + step) * 5u]))) {
       found += step;
     }
     step /= 2u;
@@ -154,39 +173,45 @@ fn draw_paths(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
   if (lane >= params.num_lanes) {
     return;
   }
-  let skipped = lane * params.per_lane;
-  let num_draws = min(params.per_lane, max(params.num_strata, skipped) - skipped);
+  // The strata of the team's members take turns.
+  let skipped = lane / TEAM * TEAM * params.per_lane + lane % TEAM;
+  let num_draws = min(params.per_lane, (max(params.num_strata + TEAM - 1u, skipped) - skipped) / TEAM);
+  let stride = wide_mul(width, vec2<u32>(TEAM, 0u));
   var index = wide_add(first, vec2<u32>(skipped, 0u));
   var base = wide_mul(index, width);
   var id = draw(index, base);
   let plane = params.per_lane * params.num_lanes;
-  let bucket = 2u * params.num_lanes + lane;
+  let bucket = 3u * params.num_lanes + 2u + lane;
   var num_kept = 0u;
   var num_valid = 0u;
   var unit = bracket[0];
   var i = 0u;
   while (i < num_draws && wide_less(id, end)) {
     unit = unit_of(id, unit, units_end);
-    let unit_first = units[unit * 5u];
-    let next = units[unit * 5u + 5u];
-    let window1 = units[unit * 5u + 1u];
-    let window2 = units[unit * 5u + 2u];
+    let unit_first = words(units[unit * 5u]);
+    let next = words(units[unit * 5u + 5u]);
+    let window1 = words(units[unit * 5u + 1u]);
+    let window2 = words(units[unit * 5u + 2u]);
 #ifdef ROWS
     let centre = window1.x;
 #else
     let centre = params.first_centre + unit;
-    let live1 = units[unit * 5u + 3u];
-    let live2 = units[unit * 5u + 4u];
+    let live1 = words(units[unit * 5u + 3u]);
+    let live2 = words(units[unit * 5u + 4u]);
     let inverse = 1.0 / f32(window2.y);
+    // The entry of side 1, which neighbouring numbers share, and the largest key within delta after it.
+    var at1 = NONE;
+    var entry1 = vec2<u32>(0u, 0u);
+    var reach1 = 0u;
 #endif
     // The ends of the centre that sides do not touch.
-    let ends = edges[centre];
+    let ends = words(edges[centre]);
     let far1 = select(ends.y, ends.x, (params.ends & 2u) != 0u);
     let far2 = select(ends.y, ends.x, (params.ends & 4u) != 0u);
 #ifdef ROWS
     // The outer vertex of the row's side: the end that does not touch the centre.
     let row_edge = window1.y;
-    let row_ends = edges[row_edge];
+    let row_ends = words(edges[row_edge]);
     let touched = select(ends.x, ends.y, (params.ends & (1u << params.row_side)) != 0u);
     let row_outer = row_ends.x ^ row_ends.y ^ touched;
 #endif
@@ -201,10 +226,10 @@ fn draw_paths(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
       if (params.num_sides == 2u) {
         var entry = vec2<u32>(0u, 0u);
         if (params.row_side == 1u) {
-          entry = side2[window2.x + path.x];
+          entry = words(side2[window2.x + path.x]);
           edge2 = entry.x;
         } else {
-          entry = side1[window2.x + path.x];
+          entry = words(side1[window2.x + path.x]);
           edge1 = entry.x;
         }
         valid = valid && entry.y != row_outer && entry.y != select(far1, far2, params.row_side == 1u);
@@ -212,27 +237,34 @@ fn draw_paths(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
 #else
       // Digits of the path's number: entries of the windows.
       let at = vec2<u32>(window1.x, window2.x) + digits(path, window2.y, inverse);
-      var entry1 = vec2<u32>(0u, 0u);
       var entry2 = vec2<u32>(0u, 0u);
       if (params.num_sides > 0u) {
-        entry1 = side1[at.x];
+        if (at.x != at1) {
+          at1 = at.x;
+          entry1 = words(side1[at1]);
+          if (params.order == 3u) {
+            reach1 = bounds[params.last + key_of(entry1.x & ~DEAD)];
+          }
+        }
         valid = valid && entry1.y != far1;
       }
       if (params.num_sides > 1u) {
-        entry2 = side2[at.y];
+        entry2 = words(side2[at.y]);
         valid = valid && entry2.y != far2 && entry1.y != entry2.y;
       }
       live = ((entry1.x | entry2.x) & DEAD) == 0u && at.x >= live1.x && at.x < live1.y && at.y >= live2.x && at.y < live2.y;
       let edge1 = entry1.x & ~DEAD;
       let edge2 = entry2.x & ~DEAD;
-      if (params.order > 0u) {
-        let earlier = key_of(select(edge1, edge2, (params.order & 1u) == 0u));
-        let later = key_of(select(edge2, edge1, (params.order & 1u) == 0u));
-        if (params.order < 3u) {
-          valid = valid && earlier < later;
-        } else {
-          valid = valid && later <= bounds[params.last + earlier];
-        }
+      let key1 = key_of(edge1);
+      let key2 = key_of(edge2);
+      if (params.order == 1u) {
+        valid = valid && key1 < key2;
+      } else if (params.order == 2u) {
+        valid = valid && key2 < key1;
+      } else if (params.order == 3u) {
+        valid = valid && key2 <= reach1;
+      } else if (params.order == 4u) {
+        valid = valid && key1 <= bounds[params.last + key2];
       }
 #endif
       num_valid += select(0u, 1u, valid);
@@ -248,11 +280,12 @@ fn draw_paths(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
         num_kept += 1u;
       }
       i += 1u;
-      base = wide_add(base, width);
-      index = wide_add(index, vec2<u32>(1u, 0u));
+      base = wide_add(base, stride);
+      index = wide_add(index, vec2<u32>(TEAM, 0u));
       id = draw(index, base);
     }
   }
-  drawn[lane] = num_kept;
-  drawn[params.num_lanes + lane] = num_valid;
+  drawn[2u * lane] = num_kept;
+  drawn[2u * lane + 1u] = 0u;
+  drawn[2u * params.num_lanes + 2u + lane] = num_valid;
 }

@@ -1,7 +1,8 @@
 // For each placement that was drawn: where the list of each other motif edge begins within its gap. Placements with an empty list are
 // dropped, the others go into the invocation's bucket of what was found.
 //
-// The loop takes one list of one placement a turn, so that neighbouring invocations wait for each other as little as can be.
+// Each invocation has an equal share of the placements, and its loop takes one list of one of them a turn, so that neighbouring invocations
+// wait for each other as little as can be.
 
 struct Params {
   num_lanes: u32,
@@ -29,6 +30,7 @@ struct Params {
   lists: array<vec4<u32>, 8>,
 }
 
+// As drawn, the numbers of placements turned into prefix sums.
 @group(0) @binding(0) var<storage, read> drawn: array<u32>;
 @group(0) @binding(1) var<storage, read> pairs: array<u32>;
 // Of each edge: its pair, and the opposite one.
@@ -43,10 +45,8 @@ struct Params {
 @group(0) @binding(7) var<uniform> params: Params;
 
 const NONE = 0xffffffffu;
-
-fn placed(slot: u32, j: u32) -> u32 {
-  return drawn[2u * params.num_lanes + j * params.per_lane * params.num_lanes + slot];
-}
+// An anchor has at most as many edges.
+const MOST_PLACED = 7u;
 
 fn key_of(edge: u32) -> u32 {
 #ifdef STRICT
@@ -56,19 +56,26 @@ fn key_of(edge: u32) -> u32 {
 #endif
 }
 
-// The first place from `low` on, before `high`, whose value is at least `value`; `high` if there is none.
-fn lower_bound(begin: u32, end: u32, value: u32) -> u32 {
+struct Place {
+  at: u32,
+  // The value there.
+  value: u32,
+}
+
+// The first place from `begin` on, before `end`, whose value is at least `least`; `end` if there is none, with the largest value.
+fn lower_bound(begin: u32, end: u32, least: u32) -> Place {
   var low = begin;
-  var high = end;
-  while (low < high) {
-    let middle = low + (high - low) / 2u;
-    if (pairs[middle] < value) {
+  var found = Place(end, NONE);
+  while (low < found.at) {
+    let middle = low + (found.at - low) / 2u;
+    let value = pairs[middle];
+    if (value < least) {
       low = middle + 1u;
     } else {
-      high = middle;
+      found = Place(middle, value);
     }
   }
-  return low;
+  return found;
 }
 
 @compute @workgroup_size(64)
@@ -77,30 +84,62 @@ fn look_up_lists(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups)
   if (lane >= params.num_lanes) {
     return;
   }
-  let num_drawn = drawn[lane];
-  let plane = params.per_lane * params.num_lanes;
+  let lanes = params.num_lanes;
+  let plane = params.per_lane * lanes;
+  let total = drawn[2u * lanes];
+  let share = (total + lanes - 1u) / lanes;
+  let end_item = min(total, (lane + 1u) * share);
+  var item = min(total, lane * share);
   var num_found = 0u;
-  var next = 0u;
   // Without lists every placement is a match.
   if (params.num_lists == 0u) {
-    num_found = num_drawn;
-    next = num_drawn;
+    num_found = end_item - item;
+    item = end_item;
   }
+  // The bucket that holds the placement.
+  var bucket = 0u;
+  if (item < end_item) {
+    var above = lanes;
+    while (above - bucket > 1u) {
+      let middle = bucket + (above - bucket) / 2u;
+      if (drawn[2u * middle] <= item) {
+        bucket = middle;
+      } else {
+        above = middle;
+      }
+    }
+  }
+  var bucket_begin = drawn[2u * bucket];
+  var bucket_end = drawn[2u * bucket + 2u];
+  var placed: array<u32, MOST_PLACED>;
+  var is_new = true;
   var step = 0u;
-  while (next < num_drawn) {
+  while (item < end_item) {
+    if (is_new) {
+      // Empty buckets have the same sum before them as the next one.
+      while (bucket_end <= item) {
+        bucket += 1u;
+        bucket_begin = bucket_end;
+        bucket_end = drawn[2u * bucket + 2u];
+      }
+      let slot = 3u * lanes + 2u + (item - bucket_begin) * lanes + bucket;
+      for (var j = 0u; j < params.num_placed; j += 1u) {
+        placed[j] = drawn[slot + j * plane];
+      }
+      is_new = false;
+    }
     let list = params.lists[step >> 2u][step & 3u];
-    let slot = next * params.num_lanes + lane;
     let on = list & 7u;
     var pair = NONE;
     if (on != 7u) {
-      pair = of_edge[2u * placed(slot, on) + ((list >> 3u) & 1u)];
+      pair = of_edge[2u * placed[on] + ((list >> 3u) & 1u)];
     } else {
-      let from_vertex = edges[2u * placed(slot, (list >> 4u) & 7u) + ((list >> 7u) & 1u)];
-      let to_vertex = edges[2u * placed(slot, (list >> 8u) & 7u) + ((list >> 11u) & 1u)];
-      let end = params.destinations + pairs[from_vertex + 1u];
-      let at = lower_bound(params.destinations + pairs[from_vertex], end, to_vertex);
-      if (at < end && pairs[at] == to_vertex) {
-        pair = at - params.destinations;
+      let from_vertex = edges[2u * placed[(list >> 4u) & 7u] + ((list >> 7u) & 1u)];
+      let to_vertex = edges[2u * placed[(list >> 8u) & 7u] + ((list >> 11u) & 1u)];
+      let begin = params.destinations + pairs[from_vertex];
+      let place = lower_bound(begin, params.destinations + pairs[from_vertex + 1u], to_vertex);
+      if (place.value == to_vertex) {
+        pair = place.at - params.destinations;
       }
     }
     var is_empty = true;
@@ -109,26 +148,25 @@ fn look_up_lists(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups)
       let before = (list >> 15u) & 7u;
       var low = 0u;
       if (after != 7u) {
-        low = key_of(placed(slot, after)) + 1u;
+        low = key_of(placed[after]) + 1u;
       } else {
-        low = bounds[key_of(placed(slot, params.last_placed))];
+        low = bounds[key_of(placed[params.last_placed])];
       }
       var high = 0u;
       if (before != 7u) {
-        high = key_of(placed(slot, before));
+        high = key_of(placed[before]);
       } else {
-        high = bounds[params.last + key_of(placed(slot, params.first_placed))] + 1u;
+        high = bounds[params.last + key_of(placed[params.first_placed])] + 1u;
       }
-      let begin = params.list + pairs[params.starts + pair];
       let end = params.list + pairs[params.starts + pair + 1u] - 1u;
-      let at = lower_bound(begin, end, low);
-      if (at < end && pairs[at] < high) {
+      let place = lower_bound(params.list + pairs[params.starts + pair], end, low);
+      if (place.value < high) {
         is_empty = false;
-        var value = at - params.list;
+        var value = place.at - params.list;
         if (((list >> 26u) & 1u) == 1u) {
-          value = lower_bound(at, end, high) - at;
+          value = lower_bound(place.at, end, high).at - place.at;
         }
-        let record = params.records + num_found * params.num_lanes + lane;
+        let record = params.records + num_found * lanes + lane;
         found[record + ((list >> 18u) & 31u) * plane] = value;
         found[record + (params.num_lists + ((list >> 23u) & 7u)) * plane] = high;
       }
@@ -136,8 +174,9 @@ fn look_up_lists(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups)
     step += 1u;
     if (is_empty || step == params.num_lists) {
       num_found += select(1u, 0u, is_empty);
-      next += 1u;
+      item += 1u;
       step = 0u;
+      is_new = true;
     }
   }
   found[2u * lane] = num_found;

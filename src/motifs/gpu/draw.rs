@@ -109,8 +109,8 @@ impl GpuPaths {
         // Software drivers run invocations one after the other in a few threads, GPUs many at once.
         let software = target.class == AdapterClass::Software;
         let (most_lanes, per_lane) = if software { (4_096, 128) } else { (65_536, 8) };
-        let per_list = 3 * self.keys.max_search + 4;
-        let per_lane = (bound / (150 + per_list * num_lists)).clamp(1, per_lane);
+        let per_list = 3 * self.keys.max_search + 12;
+        let per_lane = (bound.saturating_sub(most_lanes as u32) / (150 + per_list * num_lists)).clamp(1, per_lane);
         let num_lanes = (strata.div_ceil(u64::from(per_lane)).next_multiple_of(64)).clamp(64, most_lanes) as u32;
 
         let kernel = |name: &str| shaders::kernel(name, &target).map(Arc::new);
@@ -123,8 +123,14 @@ impl GpuPaths {
         };
         let draw_kernel = kernel(&format!("draw_paths{rows}{drawn_below}{strict}"))?;
         let look_up = kernel(&format!("look_up_lists{strict}"))?;
-        let is_long = recipe.gaps().any(|gap| gap.len() > 4);
-        let chains = kernel(if is_long { "count_chains_long" } else { "count_chains" })?;
+        let longest_gap = recipe.gaps().map(|gap| gap.len()).max().unwrap_or(0);
+        // The kernel that counts, the lists it can merge, and the iterations it counts for an element; see the shader.
+        let (chains, most, cost) = match longest_gap {
+            0..=4 => ("count_chains", 4, 1),
+            5..=8 => ("count_chains_eight", 8, 1),
+            _ => ("count_chains_long", 32, 34),
+        };
+        let chains = kernel(chains)?;
         let sum = kernel("sum_tallies")?;
 
         let mut plan = ExecutionPlan::new();
@@ -146,7 +152,7 @@ impl GpuPaths {
         let words = |n: u64| 4 * n * u64::from(num_lanes);
         let slots = u64::from(per_lane);
         let num_gaps = recipe.gaps().count() as u64;
-        let drawn = plan.slot("drawn", words(2 + slots * recipe.placed.len() as u64), SlotRole::State);
+        let drawn = plan.slot("drawn", 8 + words(3 + slots * recipe.placed.len() as u64), SlotRole::State);
         let records = 2 * (num_lanes + 1);
         let found_bytes = 4 * u64::from(records) + words(slots * (u64::from(num_lists) + num_gaps));
         let found = plan.slot("found", found_bytes, SlotRole::State);
@@ -157,12 +163,13 @@ impl GpuPaths {
         let lanes = fold_workgroups(u64::from(num_lanes / draw_kernel.workgroup_size[0]), target.max_workgroups_per_dim)?;
         let draw = plan.commands.len();
         plan.dispatch(&draw_kernel, &[units, edges, side(0), side(1), bounds, keys, drawn], &vec![0; draw_kernel.num_params], [0; 3]);
+        let scan = ScanKernels::new(&target)?;
+        scan.record(&mut plan, Values { slot: drawn, offset: 0, stride: 1, count: num_lanes }, (flags, 0))?;
         let look_up_params = self.look_up_params(num_lanes, per_lane, records);
         plan.dispatch(&look_up, &[drawn, pairs, of_edge, edges, bounds, keys, found], &look_up_params, lanes);
-        ScanKernels::new(&target)?.record(&mut plan, Values { slot: found, offset: 0, stride: 1, count: num_lanes }, (flags, 0))?;
+        scan.record(&mut plan, Values { slot: found, offset: 0, stride: 1, count: num_lanes }, (flags, 0))?;
 
         // What the shader counts for a gap: beginning it, its elements and its turns, which take up to eight elements.
-        let (most, cost) = if is_long { (32, 34) } else { (4, 1) };
         let gap = |gap: Range<usize>| {
             let elements = gap.len() as u64 * u64::from(self.keys.longest) + 1;
             most + 1 + elements * cost + 2 * (elements / 8 + 2)
@@ -306,26 +313,29 @@ impl GpuPaths {
 }
 
 impl GpuPaths {
-    /// Times of the kernels of one round in the middle of `draws`, in milliseconds, and the strata it drew from.
-    pub fn phases(&self, draws: &Draws) -> Result<(Vec<(String, f64)>, u64)> {
-        let rounds = self.rounds(draws.range.end - draws.range.start, draws.strata.width, 1)?;
+    /// Times of the kernels, in milliseconds, of rounds that begin at equal distances in `draws`, and the strata these drew from.
+    pub fn phases(&self, draws: &Draws, num_rounds: u64) -> Result<(Vec<(String, f64)>, u64)> {
+        let length = draws.range.end - draws.range.start;
+        let rounds = self.rounds(length, draws.strata.width, 1)?;
         let per_round = u64::from(rounds.num_lanes) * u64::from(rounds.per_lane);
-        let middle = draws.range.start + (draws.range.end - draws.range.start) / 2;
-        let chunk = self.units.iter().find(|chunk| chunk.paths.end > middle.saturating_mul(draws.strata.width));
-        let Some(chunk) = chunk else { return Ok((Vec::new(), 0)) };
-        rounds.round.bind(rounds.units, &chunk.table)?;
-        let num_strata = per_round.min(draws.range.end - middle);
-        let params = self.draw_params(&rounds, chunk, &draws.strata, middle, num_strata as u32);
-        rounds.round.set_dispatch(rounds.draw, &params, rounds.lanes)?;
-        let profile = rounds.round.profile(&[])?;
-        let profile = if profile.commands.is_empty() { profile } else { rounds.round.profile(&[])? };
-        let name = |command: usize| rounds.names.get(command).cloned().unwrap_or_default();
         let mut times: Vec<(String, f64)> = Vec::new();
-        for time in &profile.commands {
-            let name = name(time.command);
-            match times.iter_mut().find(|(n, _)| *n == name) {
-                Some((_, ms)) => *ms += time.ns as f64 * 1e-6,
-                None => times.push((name, time.ns as f64 * 1e-6)),
+        let mut num_strata = 0;
+        for round in 0..num_rounds {
+            let first = draws.range.start + length / num_rounds * round;
+            let chunk = self.units.iter().find(|chunk| chunk.paths.end > first.saturating_mul(draws.strata.width));
+            let Some(chunk) = chunk else { break };
+            rounds.round.bind(rounds.units, &chunk.table)?;
+            let strata = per_round.min(draws.range.end - first);
+            num_strata += strata;
+            let params = self.draw_params(&rounds, chunk, &draws.strata, first, strata as u32);
+            rounds.round.set_dispatch(rounds.draw, &params, rounds.lanes)?;
+            for time in rounds.round.profile(&[])?.commands {
+                let name = rounds.names.get(time.command).cloned().unwrap_or_default();
+                let ms = time.ns as f64 * 1e-6;
+                match times.iter_mut().find(|(n, _)| *n == name) {
+                    Some((_, sum)) => *sum += ms,
+                    None => times.push((name, ms)),
+                }
             }
         }
         Ok((times, num_strata))

@@ -85,12 +85,13 @@ impl Recipe {
             }
         };
         let lists: Vec<List> = (0..edges.len()).filter(|p| placed.iter().all(|e| e.position != *p)).map(list).collect();
-        // The centre's own pair is at hand; a pair that no placed edge is on needs a search but is the rarest of all.
+        // An edge on a pair that no placed edge is on is the rarest. A placed edge that may be part of a match has the other edges of its pair
+        // near it, so a list in a gap beside it is seldom empty.
         let mut lookup: Vec<usize> = (0..lists.len()).collect();
         lookup.sort_by_key(|&i| match lists[i].on {
-            Some((0, _)) => 0,
-            None => 1,
-            Some(_) => 2,
+            None => 0,
+            Some((j, _)) if lists[i].after != Some(j) && lists[i].before != Some(j) => 1,
+            Some((j, _)) => 2 + u32::from(j == 0),
         });
         Recipe { placed, order, lists, lookup, roles, is_tree: anchor.is_tree() }
     }
