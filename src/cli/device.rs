@@ -23,6 +23,11 @@ pub(super) fn open(options: &Options) -> Result<Device> {
     Ok(device)
 }
 
+/// Whether `options` or the environment name an adapter.
+pub(super) fn is_named(options: &Options) -> bool {
+    options.adapter.is_some() || DeviceOptions::from_env().adapter.is_some()
+}
+
 /// The cache folder, made if it is not there. Without one everything works and is slower, so a folder that cannot be made is a warning.
 fn cache_folder() -> Option<PathBuf> {
     let folder = files::cache_folder_from_env()?;

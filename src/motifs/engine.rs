@@ -1,6 +1,8 @@
 //! What numbers paths and draws from them.
 
+use crate::device::Device;
 use crate::error::Result;
+use crate::motifs::gpu::{GpuGraph, GpuKeys, GpuPaths};
 use crate::motifs::paths::{Keys, Numbered, Paths};
 use crate::motifs::{Anchor, Motif, Prune, TemporalGraph};
 
@@ -11,6 +13,8 @@ pub enum Engine {
     /// The cores of the processor.
     #[default]
     Cpu,
+    /// A device.
+    Gpu(Device),
 }
 
 impl Engine {
@@ -18,21 +22,39 @@ impl Engine {
     pub fn name(&self) -> &'static str {
         match self {
             Engine::Cpu => "cpu",
+            Engine::Gpu(_) => "gpu",
         }
     }
 
+    /// Makes ready to number paths of `graph` under `keys`.
+    ///
+    /// # Errors
+    ///
+    /// Of a device: [`ErrorKind::Limit`](crate::ErrorKind::Limit) where a part of the graph does not fit one binding, with its size;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory); [`ErrorKind::DeviceLost`](crate::ErrorKind::DeviceLost).
+    pub(in crate::motifs) fn open<'g>(&self, graph: &'g TemporalGraph, keys: &'g Keys<'g>) -> Result<OpenEngine<'g>> {
+        let gpu = match self {
+            Engine::Cpu => None,
+            Engine::Gpu(device) => Some((GpuGraph::upload(device, graph)?, GpuKeys::upload(device, graph, keys)?)),
+        };
+        Ok(OpenEngine { graph, keys, gpu })
+    }
+}
+
+/// An engine with a graph.
+pub(in crate::motifs) struct OpenEngine<'g> {
+    graph: &'g TemporalGraph,
+    keys: &'g Keys<'g>,
+    gpu: Option<(GpuGraph, GpuKeys)>,
+}
+
+impl<'g> OpenEngine<'g> {
     /// Numbers the paths of an anchor; the table of units takes at most `max_bytes`.
-    pub(in crate::motifs) fn number<'g>(
-        &self,
-        graph: &'g TemporalGraph,
-        keys: &'g Keys<'g>,
-        motif: &Motif,
-        anchor: &Anchor,
-        prune: Prune,
-        max_bytes: u64,
-    ) -> Result<Box<dyn Numbered + 'g>> {
-        match self {
-            Engine::Cpu => Ok(Box::new(Paths::new(graph, keys, motif, anchor, prune, max_bytes)?)),
+    pub fn number(&self, motif: &Motif, anchor: &Anchor, prune: Prune, max_bytes: u64) -> Result<Box<dyn Numbered + 'g>> {
+        let paths = Paths::new(self.graph, self.keys, motif, anchor, prune, max_bytes)?;
+        match &self.gpu {
+            None => Ok(Box::new(paths)),
+            Some((graph, keys)) => Ok(Box::new(GpuPaths::upload(graph, keys, &paths, u64::MAX)?)),
         }
     }
 }

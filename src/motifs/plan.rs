@@ -8,7 +8,8 @@ use std::time::Instant;
 use crate::error::{Error, ErrorKind, Result};
 use crate::motifs::count::{CountOptions, Method};
 use crate::motifs::estimate::{Layout, relative_deviation};
-use crate::motifs::paths::{Keys, Numbered, Prune, Tally};
+use crate::motifs::engine::OpenEngine;
+use crate::motifs::paths::{Numbered, Prune, Tally};
 use crate::motifs::{Anchor, Motif, TemporalGraph};
 use crate::progress::Work;
 
@@ -80,7 +81,7 @@ pub(in crate::motifs) struct Planned<'g> {
 #[derive(Clone, Copy)]
 pub(in crate::motifs) struct Task<'g, 'o> {
     pub graph: &'g TemporalGraph,
-    pub keys: &'g Keys<'g>,
+    pub engine: &'o OpenEngine<'g>,
     pub motif: &'o Motif,
     pub options: &'o CountOptions,
     pub work: &'o Work<'o>,
@@ -119,7 +120,7 @@ impl<'g, 'o> Task<'g, 'o> {
     /// The numbered paths of an anchor.
     pub fn number(&self, anchor: &Anchor, prune: Prune) -> Result<Box<dyn Numbered + 'g>> {
         self.work.cancel().check()?;
-        self.options.engine.number(self.graph, self.keys, self.motif, anchor, prune, self.options.memory_limit_bytes)
+        self.engine.number(self.motif, anchor, prune, self.options.memory_limit_bytes)
     }
 
     /// Number of paths without pruning; `None` past 2^64 - 1.

@@ -10,12 +10,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 use sublane::motifs::{CompareOptions, Compared, CountOptions, DEFAULT_BUDGET, Method, compare};
 use sublane::progress::{Cancel, Work};
-use sublane::report::Report;
 use sublane::{Result, files};
 
 /// A graph, a motif, a span of time, and the effort of each method.
 #[derive(Debug, Args)]
-pub(super) struct Command {
+pub(in crate::cli) struct Command {
     #[command(flatten)]
     graph: GraphFile,
     #[command(flatten)]
@@ -53,7 +52,8 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let Command { graph: file, window, drawing, skip, samples, budget, windows, probability, html } = command;
     html.iter().try_for_each(files::check_writable)?;
     let (graph, found) = file.open(options)?;
-    let count = drawing.options(window, &graph, Method::Auto, options);
+    let chosen = drawing.engine(options)?;
+    let count = drawing.options(&chosen, window, &graph, Method::Auto, options);
     let wanted = CompareOptions {
         methods: Compared::ALL.into_iter().filter(|method| !skip.contains(method)).collect(),
         samples: *samples,
@@ -63,7 +63,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     };
     let bars = Bars::new(options);
     let comparison = compare(&graph, &drawing.motif, &wanted, &Work::new(&bars, Cancel::new()))?;
-    let mut report = Report::new("motifs compare", options.seed);
+    let mut report = chosen.report("motifs compare", options);
     report.field("graph", "graph", file.path.display().to_string(), "");
     report.field("edges", "edges", found.graph.edges, "");
     report.field("motif", "motif", drawing.motif.name(), "");
@@ -72,6 +72,9 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     report.field("delta_ticks", "delta", wanted.count.delta, "ticks");
     report.field("ties", "ties", wanted.count.ties.name(), "");
     report.field("engine", "engine", wanted.count.engine.name(), "");
+    if let Some(note) = &chosen.note {
+        report.field("engine_note", "engine, why", note.as_str(), "");
+    }
     report.motif_comparison(&comparison);
     wanted::write(&report, html.as_ref(), options)?;
     Ok(if comparison.exact_agree { Outcome::Passed } else { Outcome::Failed })

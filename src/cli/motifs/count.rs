@@ -9,12 +9,11 @@ use clap::Args;
 use std::path::PathBuf;
 use sublane::motifs::{CountOptions, Method, Shard, count};
 use sublane::progress::{Cancel, Work};
-use sublane::report::Report;
 use sublane::{Result, files};
 
 /// A graph, a motif, a span of time and how to count.
 #[derive(Debug, Args)]
-pub(super) struct Command {
+pub(in crate::cli) struct Command {
     #[command(flatten)]
     graph: GraphFile,
     #[command(flatten)]
@@ -39,11 +38,15 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     html.iter().try_for_each(files::check_writable)?;
     let (graph, found) = file.open(options)?;
     let method = if *exact { Method::Exact } else { how_many.method() };
-    let wanted = drawing.options(window, &graph, method, options);
+    let chosen = drawing.engine(options)?;
+    let wanted = drawing.options(&chosen, window, &graph, method, options);
     let wanted = CountOptions { budget: how_many.budget(), shard: *shard, ..wanted };
     let bars = Bars::new(options);
-    let counted = count(&graph, &drawing.motif, &wanted, &Work::new(&bars, Cancel::new()))?;
-    let mut report = Report::new("motifs count", options.seed);
+    let mut counted = count(&graph, &drawing.motif, &wanted, &Work::new(&bars, Cancel::new()))?;
+    if counted.anchor.is_some() {
+        counted.notes.extend(chosen.note.clone());
+    }
+    let mut report = chosen.report("motifs count", options);
     report.counted(&counted);
     report.field("graph", "graph", file.path.display().to_string(), "");
     report.field("read_seconds", "reading", found.read_seconds, "s");

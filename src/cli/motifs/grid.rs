@@ -15,7 +15,7 @@ use sublane::{Result, files};
 
 /// A graph and a span of time.
 #[derive(Debug, Args)]
-pub(super) struct Command {
+pub(in crate::cli) struct Command {
     #[command(flatten)]
     graph: GraphFile,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use sublane::{Error, Result, files};
 
 /// Reports of shards.
 #[derive(Debug, Args)]
-pub(super) struct Command {
+pub(in crate::cli) struct Command {
     /// What `motifs count --shard i/n --json` printed, one file a shard
     #[arg(value_name = "FILE", required = true)]
     shards: Vec<PathBuf>,

@@ -9,12 +9,11 @@ use clap::Args;
 use std::path::PathBuf;
 use sublane::motifs::{CountOptions, plan};
 use sublane::progress::{Cancel, Work};
-use sublane::report::Report;
 use sublane::{Result, files};
 
 /// What `motifs count` would be given.
 #[derive(Debug, Args)]
-pub(super) struct Command {
+pub(in crate::cli) struct Command {
     #[command(flatten)]
     graph: GraphFile,
     #[command(flatten)]
@@ -32,11 +31,13 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let Command { graph: file, window, drawing, how_many, html } = command;
     html.iter().try_for_each(files::check_writable)?;
     let (graph, _) = file.open(options)?;
-    let wanted = drawing.options(window, &graph, how_many.method(), options);
+    let chosen = drawing.engine(options)?;
+    let wanted = drawing.options(&chosen, window, &graph, how_many.method(), options);
     let wanted = CountOptions { budget: how_many.budget(), ..wanted };
     let bars = Bars::new(options);
-    let table = plan(&graph, &drawing.motif, &wanted, &Work::new(&bars, Cancel::new()))?;
-    let mut report = Report::new("motifs plan", options.seed);
+    let mut table = plan(&graph, &drawing.motif, &wanted, &Work::new(&bars, Cancel::new()))?;
+    table.notes.extend(chosen.note.clone());
+    let mut report = chosen.report("motifs plan", options);
     report.field("motif", "motif", drawing.motif.name(), "");
     report.field("motif_edges", "edges of the motif", drawing.motif.to_string(), "");
     report.field("delta_ticks", "delta", wanted.delta, "ticks");

@@ -1,11 +1,12 @@
 //! Arguments of the commands that count.
 
 use super::super::options::Options;
-use super::super::output;
+use super::super::{device, output};
 use super::args;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, ValueEnum};
 use std::path::{Path, PathBuf};
+use sublane::device::adapters;
 use sublane::motifs::{Anchor, CountOptions, DEFAULT_MEMORY_BYTES, Delta, Engine, Method, Motif, Prune, TemporalGraph, Ties, TimeUnit};
 use sublane::report::Report;
 use sublane::{Result, files};
@@ -81,15 +82,52 @@ enum PruneName {
 /// Values of `--engine`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum EngineName {
-    /// The fastest there is
+    /// The GPU, or the processor where there is only a software adapter, which it is faster than
     Auto,
+    /// The adapter, whatever it is
+    Gpu,
     /// All cores of the processor
     Cpu,
 }
 
+/// An engine, and why it was taken where that was left open.
+pub(super) struct Chosen {
+    pub engine: Engine,
+    pub note: Option<String>,
+}
+
+impl Chosen {
+    /// An empty report of `command` by this engine.
+    pub fn report(&self, command: &str, options: &Options) -> Report {
+        match &self.engine {
+            Engine::Gpu(device) => device::report(command, device, options),
+            _ => Report::new(command, options.seed),
+        }
+    }
+}
+
 impl Drawing {
+    /// The engine that was asked for.
+    pub fn engine(&self, options: &Options) -> Result<Chosen> {
+        let cpu = |note: String| Ok(Chosen { engine: Engine::Cpu, note: Some(note) });
+        let gpu = || Ok(Chosen { engine: Engine::Gpu(device::open(options)?), note: None });
+        match self.engine {
+            EngineName::Cpu => Ok(Chosen { engine: Engine::Cpu, note: None }),
+            EngineName::Gpu => gpu(),
+            // An adapter that was named is wanted.
+            EngineName::Auto if device::is_named(options) => gpu(),
+            EngineName::Auto => match adapters().first() {
+                None => cpu("no adapter was found, so the processor draws and counts".into()),
+                Some(best) if best.class == "software" => {
+                    cpu(format!("{} is a software adapter, which the processor is faster than; --engine gpu uses it", best.name))
+                }
+                Some(_) => gpu(),
+            },
+        }
+    }
+
     /// Options of a count; an anchor that the motif does not have is a wrong command line.
-    pub fn options(&self, window: &Window, graph: &TemporalGraph, method: Method, options: &Options) -> CountOptions {
+    pub fn options(&self, chosen: &Chosen, window: &Window, graph: &TemporalGraph, method: Method, options: &Options) -> CountOptions {
         let anchor = self.anchor.as_ref().map(|text| match Anchor::parse(text, &self.motif) {
             Ok(anchor) => anchor,
             Err(error) => super::super::Cli::command().error(ErrorKind::ValueValidation, error).exit(),
@@ -104,9 +142,7 @@ impl Drawing {
                 PruneName::Pairs => Some(Prune::Pairs),
                 PruneName::Rows => Some(Prune::Rows),
             },
-            engine: match self.engine {
-                EngineName::Auto | EngineName::Cpu => Engine::Cpu,
-            },
+            engine: chosen.engine.clone(),
             seed: options.seed,
             memory_limit_bytes: options.memory_limit.unwrap_or(DEFAULT_MEMORY_BYTES),
             ..CountOptions::new(window.ticks(graph))

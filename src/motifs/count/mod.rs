@@ -375,7 +375,8 @@ pub fn count(graph: &TemporalGraph, motif: &Motif, options: &CountOptions, work:
         return Ok(counted);
     }
     let keys = Keys::new(graph, options.delta, options.ties);
-    let planned = Task { graph, keys: &keys, motif, options, work, whole_table: false }.plan()?;
+    let engine = options.engine.open(graph, &keys)?;
+    let planned = Task { graph, engine: &engine, motif, options, work, whole_table: false }.plan()?;
     let PlanTable { rows, anchor, prune, enumerates, notes, .. } = planned.table;
     let (paths, total) = (&*planned.paths, planned.paths.total());
     counted.w = rows.iter().find(|row| row.chosen).and_then(|row| row.w);
@@ -493,7 +494,8 @@ pub fn plan(graph: &TemporalGraph, motif: &Motif, options: &CountOptions, work: 
         ));
     }
     let keys = Keys::new(graph, options.delta, options.ties);
-    Ok(Task { graph, keys: &keys, motif, options, work, whole_table: true }.plan()?.table)
+    let engine = options.engine.open(graph, &keys)?;
+    Ok(Task { graph, engine: &engine, motif, options, work, whole_table: true }.plan()?.table)
 }
 
 #[cfg(test)]
