@@ -27,6 +27,9 @@ pub(super) struct Command {
     /// Batch sizes of models that leave it open [default: 1]
     #[arg(long = "batch", value_name = "N", value_delimiter = ',', value_parser = model::batch, allow_negative_numbers = true)]
     batches: Vec<usize>,
+    /// Temporal graph to count motifs in [default: a generated one]
+    #[arg(long, value_name = "FILE")]
+    graph: Option<PathBuf>,
     /// Fewer rounds, and none of what takes seconds a run
     #[arg(long)]
     quick: bool,
@@ -41,15 +44,19 @@ fn whats() -> PossibleValuesParser {
 }
 
 pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
-    let Command { what, models, batches, quick, html } = command;
+    let Command { what, models, batches, graph, quick, html } = command;
     let cases: Vec<&Case> = CASES.iter().filter(|case| what == ALL || case.name == what).collect();
     let asks_for_models = !models.is_empty() || !batches.is_empty();
     if asks_for_models && cases.iter().all(|case| !case.takes_models) {
         let message = format!("`bench {what}` takes no models and no batch sizes; `bench model` and `bench {ALL}` do");
         super::Cli::command().error(ErrorKind::ArgumentConflict, message).exit();
     }
+    if graph.is_some() && cases.iter().all(|case| !case.takes_graph) {
+        let message = format!("`bench {what}` takes no graph; `bench motifs` and `bench {ALL}` do");
+        super::Cli::command().error(ErrorKind::ArgumentConflict, message).exit();
+    }
     html.iter().try_for_each(files::check_writable)?;
-    let choice = Choice { seed: options.seed, quick: *quick, models: models.clone(), batches: batches.clone() };
+    let choice = Choice { seed: options.seed, quick: *quick, models: models.clone(), batches: batches.clone(), graph: graph.clone() };
     let device = super::device::open(options)?;
     let bars = Bars::new(options);
     let findings = bench::run(&device, &cases, &choice, &Work::new(&bars, Cancel::new()))?;

@@ -1,4 +1,4 @@
-//! `sublane demo`: kernels and small models on the adapter, their answers compared with the processor's. Needs no data.
+//! `sublane demo`: kernels, small models and motif counts on the adapter, their answers compared with the processor's. Needs no data.
 
 use super::options::Options;
 use super::output::{self, Outcome};
@@ -8,7 +8,7 @@ use sublane::kernels_gen::threefry::Key;
 use sublane::progress::{Cancel, Work};
 use sublane::report::{Column, Table};
 use sublane::suite::samples::{TOLERANCE, samples};
-use sublane::suite::{Check, twins};
+use sublane::suite::{Check, motifs, twins};
 
 /// Examples in a batch of the models.
 const BATCH: usize = 4;
@@ -51,6 +51,20 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
         part.advance(1)?;
     }
     drop(part);
+    match motifs::trials(&device, options.seed, &work) {
+        Ok(trials) => {
+            for trial in trials {
+                failed += usize::from(!trial.agrees);
+                let result = if trial.agrees { "agrees".into() } else { trial.found };
+                table.row([trial.name.into(), result.into(), serde_json::Value::Null, trial.ms.into(), trial.error.into()]);
+            }
+        }
+        Err(error) => {
+            device.check_alive()?;
+            failed += 1;
+            table.row(["temporal motifs".into(), error.to_string().into()]);
+        }
+    }
     let passed = table.num_rows() - failed;
     let mut report = super::device::report("demo", &device, options);
     report.field("backend", "backend", device.info().backend.as_str(), "");

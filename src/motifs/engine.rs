@@ -3,8 +3,9 @@
 use crate::device::Device;
 use crate::error::Result;
 use crate::motifs::gpu::{GpuGraph, GpuKeys, GpuPaths};
-use crate::motifs::paths::{Keys, Numbered, Paths};
-use crate::motifs::{Anchor, Motif, Prune, TemporalGraph};
+use crate::motifs::paths::{Draws, Keys, Numbered, Paths, Strata};
+use crate::motifs::{Anchor, CountOptions, Motif, Prune, TemporalGraph};
+use kernels_gen::threefry::Key;
 
 /// What numbers paths and draws from them. All engines give the same sums, bit for bit.
 #[derive(Clone, Default)]
@@ -63,4 +64,29 @@ impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// Times, in milliseconds, of the kernels of ten rounds of draws spread over the paths of an anchor, on a device. `samples` are the draws of
+/// the run they stand for; delta, ties and seed are those of `options`.
+///
+/// # Errors
+///
+/// As [`count`](crate::motifs::count()).
+pub fn phases(
+    device: &Device,
+    graph: &TemporalGraph,
+    motif: &Motif,
+    anchor: &Anchor,
+    options: &CountOptions,
+    prune: Prune,
+    samples: u64,
+) -> Result<Vec<(String, f64)>> {
+    let keys = Keys::new(graph, options.delta, options.ties);
+    let paths = Paths::new(graph, &keys, motif, anchor, prune, options.memory_limit_bytes)?;
+    let (gpu_graph, gpu_keys) = (GpuGraph::upload(device, graph)?, GpuKeys::upload(device, graph, &keys)?);
+    let numbered = GpuPaths::upload(&gpu_graph, &gpu_keys, &paths, u64::MAX)?;
+    let width = paths.total().div_ceil(samples.max(1)).max(1);
+    let strata = Strata { width, key: Key::new(options.seed).stream(0) };
+    let (times, _) = numbered.phases(&Draws { strata, range: 0..paths.total().div_ceil(width) }, 10)?;
+    Ok(times)
 }

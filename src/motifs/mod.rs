@@ -25,7 +25,7 @@ pub use count::{
     CountOptions, Counted, DEFAULT_BUDGET, DEFAULT_MEMORY_BYTES, EndedBy, Fingerprint, How, Method, ShardPart, Value, count, plan,
 };
 pub use duration::{Delta, TimeUnit};
-pub use engine::Engine;
+pub use engine::{Engine, phases};
 pub use estimate::{FEW_NONZERO, NUM_REPLICATES, Replicate, Shard, Summary};
 pub use graph::TemporalGraph;
 pub use merge::merge;

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::motifs::count::{CountOptions, Method};
-use crate::motifs::estimate::{Layout, relative_deviation};
 use crate::motifs::engine::OpenEngine;
+use crate::motifs::estimate::{Layout, relative_deviation};
 use crate::motifs::paths::{Numbered, Prune, Tally};
 use crate::motifs::{Anchor, Motif, TemporalGraph};
 use crate::progress::Work;

@@ -6,7 +6,7 @@ use crate::suite::bench::Findings;
 use serde_json::Value;
 
 /// Columns of every benchmark. `share` is the part of what `probe` reached in the same run.
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 13] = [
     Column::new("name", "name"),
     Column::new("median_ms", "ms"),
     Column::new("gflops", "GFLOP/s"),
@@ -18,6 +18,8 @@ const COLUMNS: [Column; 11] = [
     Column::new("ratio", "times as fast"),
     Column::new("against", "as"),
     Column::new("images_per_s", "images/s"),
+    Column::new("samples_per_s", "samples/s"),
+    Column::new("slope", "slope"),
 ];
 
 /// Columns of the times of kernels; `share` is the part of the row's kernels together.
@@ -64,6 +66,8 @@ impl Report {
                 row.ratio.into(),
                 row.against.into(),
                 row.images_per_s.into(),
+                row.samples_per_s.into(),
+                row.slope.into(),
             ]);
             for part in &row.parts {
                 let origins: Vec<Value> = part.origins.iter().map(|o| o.as_str().into()).collect();

@@ -10,6 +10,7 @@ use std::time::Instant;
 pub mod bench;
 pub mod eval;
 pub mod inputs;
+pub mod motifs;
 pub mod ops;
 pub mod profile;
 pub mod samples;

@@ -6,6 +6,7 @@
 mod device;
 mod gemm;
 mod model;
+mod motifs;
 mod ops;
 mod timing;
 
@@ -46,6 +47,10 @@ pub struct Row {
     pub against: Option<&'static str>,
     /// Images a second, for models of images.
     pub images_per_s: Option<f64>,
+    /// Paths drawn a second, for motifs.
+    pub samples_per_s: Option<f64>,
+    /// Slope of the logarithm of a cost over the logarithm of a size: 1 where it is linear.
+    pub slope: Option<f64>,
     /// Where the time goes, measured in a run of its own.
     pub parts: Vec<KernelTime>,
 }
@@ -74,6 +79,8 @@ pub struct Choice {
     pub models: Vec<PathBuf>,
     /// Batch sizes of the models; without any 1.
     pub batches: Vec<usize>,
+    /// Temporal graph of the case `motifs`; without one it generates its own.
+    pub graph: Option<PathBuf>,
 }
 
 /// A benchmark.
@@ -84,16 +91,43 @@ pub struct Case {
     pub about: &'static str,
     /// Whether it measures models that are given.
     pub takes_models: bool,
+    /// Whether it measures a graph that is given.
+    pub takes_graph: bool,
     /// Measures it.
     pub run: fn(&Bench<'_>) -> Result<Vec<Row>>,
 }
 
 /// Every benchmark there is.
 pub const CASES: &[Case] = &[
-    Case { name: "device", about: "the adapter itself: multiply-adds, bandwidths, launches", takes_models: false, run: device::run },
-    Case { name: "gemm", about: "matrix products, in turns with a hand-written kernel", takes_models: false, run: gemm::run },
-    Case { name: "ops", about: "operations bound by memory, against its bandwidth", takes_models: false, run: ops::run },
-    Case { name: "model", about: "whole models, compiled and eager in turns", takes_models: true, run: model::run },
+    Case {
+        name: "device",
+        about: "the adapter itself: multiply-adds, bandwidths, launches",
+        takes_models: false,
+        takes_graph: false,
+        run: device::run,
+    },
+    Case {
+        name: "gemm",
+        about: "matrix products, in turns with a hand-written kernel",
+        takes_models: false,
+        takes_graph: false,
+        run: gemm::run,
+    },
+    Case {
+        name: "ops",
+        about: "operations bound by memory, against its bandwidth",
+        takes_models: false,
+        takes_graph: false,
+        run: ops::run,
+    },
+    Case { name: "model", about: "whole models, compiled and eager in turns", takes_models: true, takes_graph: false, run: model::run },
+    Case {
+        name: "motifs",
+        about: "temporal motifs: draws a second, time to a count, growth with the graph",
+        takes_models: false,
+        takes_graph: true,
+        run: motifs::run,
+    },
 ];
 
 /// What benchmarks found.
