@@ -139,7 +139,7 @@ pub const SHADERS: &[Shader] = &[
             ("unfinished", BindingKind::ReadWrite),
             ("params", BindingKind::Params),
         ],
-        num_params: 9,
+        num_params: 10,
         workgroup_size: [64, 1, 1],
         overrides: &[],
         workgroup_bytes: 0,
@@ -147,7 +147,7 @@ pub const SHADERS: &[Shader] = &[
         cost: || Cost {
             flops: Formula::Const(0),
             bytes: Formula::Const(12) * Formula::Param(0) * Formula::Param(1),
-            max_iterations: Formula::Param(6) + Formula::Param(0) + Formula::Const(1024),
+            max_iterations: Formula::Param(7) + Formula::Param(0) + Formula::Const(1024),
         },
     },
     Shader {
@@ -164,7 +164,7 @@ pub const SHADERS: &[Shader] = &[
             ("drawn", BindingKind::ReadWrite),
             ("params", BindingKind::Params),
         ],
-        num_params: 22,
+        num_params: 40,
         workgroup_size: [64, 1, 1],
         overrides: &[],
         workgroup_bytes: 8,
@@ -197,8 +197,9 @@ pub const SHADERS: &[Shader] = &[
         cost: || Cost {
             flops: Formula::Const(0),
             bytes: Formula::Const(12) * Formula::Param(0) * Formula::Param(1),
-            max_iterations: (Formula::Const(3) * Formula::Param(12) + Formula::Const(12)) * Formula::Param(1) * Formula::Param(3)
-                + Formula::Const(1),
+            max_iterations: (Formula::Const(3) * Formula::Param(13) + Formula::Const(12)) * Formula::Param(1) * Formula::Param(4)
+                + Formula::Param(0)
+                + Formula::Const(40),
         },
     },
     Shader {
@@ -235,7 +236,7 @@ pub const SHADERS: &[Shader] = &[
         text: text!("motifs/sum_tallies"),
         permutations: &[&[]],
         bindings: &[("state", BindingKind::ReadWrite), ("totals", BindingKind::ReadWrite), ("params", BindingKind::Params)],
-        num_params: 2,
+        num_params: 3,
         workgroup_size: [256, 1, 1],
         overrides: &[],
         workgroup_bytes: 10240,

@@ -12,6 +12,8 @@
 struct Params {
   num_lanes: u32,
   per_lane: u32,
+  // Neighbouring invocations that work for one replicate: their share is of what it has.
+  team: u32,
   num_lists: u32,
   // Place in `pairs` of the lists' keys.
   list: u32,
@@ -263,10 +265,12 @@ fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) 
   }
   let lanes = params.num_lanes;
   let plane = params.per_lane * lanes;
-  let total = found[2u * lanes];
-  let share = (total + lanes - 1u) / lanes;
-  let end = min(total, (lane + 1u) * share);
-  var item = min(total, lane * share);
+  let first_lane = lane / params.team * params.team;
+  let first_item = found[2u * first_lane];
+  let total = found[2u * (first_lane + params.team)] - first_item;
+  let share = (total + params.team - 1u) / params.team;
+  let end = first_item + min(total, (lane - first_lane + 1u) * share);
+  var item = first_item + min(total, (lane - first_lane) * share);
   var merge = Merge();
   var product = vec2<u32>(1u, 0u);
   // First list of the gap that is next or, if one is, being merged; and how many lists are merged.
@@ -289,8 +293,8 @@ fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) 
     return;
   }
   // The bucket that holds the placement, and the slot in it.
-  var low_bucket = 0u;
-  var high_bucket = lanes;
+  var low_bucket = first_lane;
+  var high_bucket = first_lane + params.team;
   while (high_bucket - low_bucket > 1u) {
     let middle = low_bucket + (high_bucket - low_bucket) / 2u;
     if (found[2u * middle] <= item) {

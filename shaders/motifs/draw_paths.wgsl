@@ -22,8 +22,6 @@ struct Params {
   width_high: u32,
   threshold_low: u32,
   threshold_high: u32,
-  key_low: u32,
-  key_high: u32,
   // The path numbers of `units`; others are left to other dispatches.
   begin_low: u32,
   begin_high: u32,
@@ -42,6 +40,12 @@ struct Params {
   order: u32,
   // Place in `bounds` of the largest key within delta after each key.
   last: u32,
+  // Replicates, each of which draws from all the strata: 1, or up to 8.
+  num_replicates: u32,
+  // How many strata the members of a team draw from in turn: all of TEAM for one replicate, else 1, each member for a replicate of its own.
+  turns: u32,
+  // Keys of the replicates, two a vector.
+  keys: array<vec4<u32>, 4>,
 }
 
 // Two words. Drivers that fetch lane by lane (INT64) load one number of 64 bits twice as fast as its two words.
@@ -76,7 +80,8 @@ fn words(pair: vec2<u32>) -> vec2<u32> {
 @group(0) @binding(7) var<uniform> params: Params;
 
 const GROUP = 64u;
-// Neighbouring invocations that draw from neighbouring strata, so that they meet each unit together.
+// Neighbouring invocations that draw from neighbouring strata, or from the same ones for different replicates, so that they meet each unit
+// together.
 const TEAM = 8u;
 const DEAD = 0x80000000u;
 const NONE = 0xffffffffu;
@@ -109,11 +114,10 @@ fn unit_of(id: vec2<u32>, from_unit: u32, end: u32) -> u32 {
 }
 
 // What stratum `index`, which begins at number `base`, is drawn; past all numbers if it passes 64 bits.
-fn draw(index: vec2<u32>, base: vec2<u32>) -> vec2<u32> {
+fn draw(key: vec2<u32>, index: vec2<u32>, base: vec2<u32>) -> vec2<u32> {
 #ifdef ENUMERATE
   return base;
 #else
-  let key = vec2<u32>(params.key_low, params.key_high);
 #ifdef WIDE
   let width = vec2<u32>(params.width_low, params.width_high);
   let threshold = vec2<u32>(params.threshold_low, params.threshold_high);
@@ -158,7 +162,7 @@ fn draw_paths(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
   let end = vec2<u32>(params.end_low, params.end_high);
   // The units of the first and of the last number of the workgroup, so that the invocations search between them.
   if (local < 2u) {
-    let stratum = min((group + local) * GROUP * params.per_lane, params.num_strata);
+    let stratum = min((group + local) * (GROUP / TEAM) * params.turns * params.per_lane, params.num_strata);
     let id = wide_mul(wide_add(first, vec2<u32>(stratum, 0u)), width);
     // The last number may pass 64 bits.
     let passed = stratum > 0u && !wide_less(wide_mul(first, width), id) || !wide_less(id, end);
@@ -173,15 +177,24 @@ fn draw_paths(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
   if (lane >= params.num_lanes) {
     return;
   }
-  // The strata of the team's members take turns.
-  let skipped = lane / TEAM * TEAM * params.per_lane + lane % TEAM;
-  let num_draws = min(params.per_lane, (max(params.num_strata + TEAM - 1u, skipped) - skipped) / TEAM);
-  let stride = wide_mul(width, vec2<u32>(TEAM, 0u));
+  let team = lane / TEAM;
+  let member = lane % TEAM;
+  let replicate = select(member, 0u, params.turns == TEAM);
+  let keys2 = params.keys[replicate / 2u];
+  let key = select(keys2.xy, keys2.zw, replicate % 2u == 1u);
+  let skipped = team * params.turns * params.per_lane + select(0u, member, params.turns == TEAM);
+  var num_draws = min(params.per_lane, (max(params.num_strata + params.turns - 1u, skipped) - skipped) / params.turns);
+  if (replicate >= params.num_replicates) {
+    num_draws = 0u;
+  }
+  let stride = wide_mul(width, vec2<u32>(params.turns, 0u));
   var index = wide_add(first, vec2<u32>(skipped, 0u));
   var base = wide_mul(index, width);
-  var id = draw(index, base);
+  var id = draw(key, index, base);
   let plane = params.per_lane * params.num_lanes;
-  let bucket = 3u * params.num_lanes + 2u + lane;
+  // The buckets of a replicate are neighbours.
+  let number = select(member * (params.num_lanes / TEAM) + team, lane, params.turns == TEAM);
+  let bucket = 3u * params.num_lanes + 2u + number;
   var num_kept = 0u;
   var num_valid = 0u;
   var unit = bracket[0];
@@ -281,11 +294,11 @@ fn draw_paths(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
       }
       i += 1u;
       base = wide_add(base, stride);
-      index = wide_add(index, vec2<u32>(TEAM, 0u));
-      id = draw(index, base);
+      index = wide_add(index, vec2<u32>(params.turns, 0u));
+      id = draw(key, index, base);
     }
   }
-  drawn[2u * lane] = num_kept;
-  drawn[2u * lane + 1u] = 0u;
-  drawn[2u * params.num_lanes + 2u + lane] = num_valid;
+  drawn[2u * number] = num_kept;
+  drawn[2u * number + 1u] = 0u;
+  drawn[2u * params.num_lanes + 2u + number] = num_valid;
 }

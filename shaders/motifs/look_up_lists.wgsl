@@ -7,6 +7,8 @@
 struct Params {
   num_lanes: u32,
   per_lane: u32,
+  // Neighbouring invocations that work for one replicate: their share is of what it has.
+  team: u32,
   // Placed edges a placement has, lists a motif has, and gaps that hold lists.
   num_placed: u32,
   num_lists: u32,
@@ -86,10 +88,12 @@ fn look_up_lists(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups)
   }
   let lanes = params.num_lanes;
   let plane = params.per_lane * lanes;
-  let total = drawn[2u * lanes];
-  let share = (total + lanes - 1u) / lanes;
-  let end_item = min(total, (lane + 1u) * share);
-  var item = min(total, lane * share);
+  let first_lane = lane / params.team * params.team;
+  let first_item = drawn[2u * first_lane];
+  let total = drawn[2u * (first_lane + params.team)] - first_item;
+  let share = (total + params.team - 1u) / params.team;
+  let end_item = first_item + min(total, (lane - first_lane + 1u) * share);
+  var item = first_item + min(total, (lane - first_lane) * share);
   var num_found = 0u;
   // Without lists every placement is a match.
   if (params.num_lists == 0u) {
@@ -97,9 +101,9 @@ fn look_up_lists(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups)
     item = end_item;
   }
   // The bucket that holds the placement.
-  var bucket = 0u;
+  var bucket = first_lane;
   if (item < end_item) {
-    var above = lanes;
+    var above = first_lane + params.team;
     while (above - bucket > 1u) {
       let middle = bucket + (above - bucket) / 2u;
       if (drawn[2u * middle] <= item) {

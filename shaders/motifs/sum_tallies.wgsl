@@ -1,10 +1,12 @@
-// Adds up what the invocations of `count_chains` have counted, and clears it for the next sum. One workgroup.
+// Adds up what the invocations of `count_chains` have counted, and clears it for the next sum. One workgroup for each replicate.
 #import tally
 #import wide
 
 struct Params {
   num_lanes: u32,
-  // Which total to set.
+  // Neighbouring invocations that worked for one replicate.
+  team: u32,
+  // Which total the first workgroup sets.
   total: u32,
 }
 
@@ -18,9 +20,9 @@ const GROUP = 256u;
 var<workgroup> tallies: array<Tally, GROUP>;
 
 @compute @workgroup_size(256)
-fn sum_tallies(@builtin(local_invocation_index) local: u32) {
+fn sum_tallies(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) local: u32) {
   var tally = Tally();
-  for (var lane = local; lane < params.num_lanes; lane += GROUP) {
+  for (var lane = wid.x * params.team + local; lane < (wid.x + 1u) * params.team; lane += GROUP) {
     var words: array<u32, 10>;
     for (var w = 0u; w < 10u; w += 1u) {
       words[w] = state[w * params.num_lanes + lane];
@@ -39,7 +41,7 @@ fn sum_tallies(@builtin(local_invocation_index) local: u32) {
   if (local == 0u) {
     var words = tally_words(tallies[0]);
     for (var w = 0u; w < 10u; w += 1u) {
-      totals[params.total * 10u + w] = words[w];
+      totals[(params.total + wid.x) * 10u + w] = words[w];
     }
   }
 }

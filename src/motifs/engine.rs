@@ -2,6 +2,7 @@
 
 use crate::device::Device;
 use crate::error::Result;
+use crate::motifs::estimate::NUM_REPLICATES;
 use crate::motifs::gpu::{GpuGraph, GpuKeys, GpuPaths};
 use crate::motifs::paths::{Draws, Keys, Numbered, Paths, Strata};
 use crate::motifs::{Anchor, CountOptions, Motif, Prune, TemporalGraph};
@@ -85,8 +86,10 @@ pub fn phases(
     let paths = Paths::new(graph, &keys, motif, anchor, prune, options.memory_limit_bytes)?;
     let (gpu_graph, gpu_keys) = (GpuGraph::upload(device, graph)?, GpuKeys::upload(device, graph, &keys)?);
     let numbered = GpuPaths::upload(&gpu_graph, &gpu_keys, &paths, u64::MAX)?;
-    let width = paths.total().div_ceil(samples.max(1)).max(1);
-    let strata = Strata { width, key: Key::new(options.seed).stream(0) };
-    let (times, _) = numbered.phases(&Draws { strata, range: 0..paths.total().div_ceil(width) }, 10)?;
+    let width = paths.total().div_ceil((samples / u64::from(NUM_REPLICATES)).max(1)).max(1);
+    let draws: Vec<Draws> = (0..8)
+        .map(|r| Draws { strata: Strata { width, key: Key::new(options.seed).stream(r) }, range: 0..paths.total().div_ceil(width) })
+        .collect();
+    let (times, _) = numbered.phases(&draws, 10)?;
     Ok(times)
 }

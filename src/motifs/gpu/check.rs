@@ -72,7 +72,7 @@ fn college() {
             n as f64 * r as f64 / tg / 1e6,
             cpu == gpu
         );
-        println!("   {:?}", gp.phases(&draws[0], 10).unwrap());
+        println!("   {:?}", gp.phases(&draws, 10).unwrap());
         if cpu != gpu {
             println!("{:?}\n{:?}", cpu[0], gpu[0]);
         }

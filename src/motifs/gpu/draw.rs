@@ -18,6 +18,9 @@ use crate::shaders;
 const STATE_WORDS: u64 = 110;
 /// Words of a total in `sum_tallies.wgsl`.
 const TOTAL_WORDS: usize = 10;
+/// Words of the parameters of `draw_paths.wgsl`, and its replicates that draw together.
+const DRAW_PARAMS: usize = 40;
+const TEAM: u32 = 8;
 /// Dispatches that chains are counted in at most before the host looks whether any is left.
 const MAX_CHAIN_DISPATCHES: u64 = 4;
 
@@ -48,6 +51,8 @@ struct UnitChunk {
 struct Rounds {
     num_lanes: u32,
     per_lane: u32,
+    /// Replicates that draw together.
+    replicates: u32,
     /// Draws, looks up and counts.
     round: Executor,
     units: SlotId,
@@ -60,6 +65,13 @@ struct Rounds {
     totals: SlotId,
     /// Kernel of each command of a round.
     names: Vec<String>,
+}
+
+impl Rounds {
+    /// Strata of a round.
+    fn strata(&self) -> u64 {
+        u64::from(self.num_lanes / self.replicates) * u64::from(self.per_lane)
+    }
 }
 
 impl GpuPaths {
@@ -99,8 +111,9 @@ impl GpuPaths {
         })
     }
 
-    /// Loads the plans for rounds of at most `strata` strata of at most `width` numbers, and `num_totals` sums.
-    fn rounds(&self, strata: u64, width: u64, num_totals: usize) -> Result<Rounds> {
+    /// Loads the plans for rounds of at most `strata` strata of at most `width` numbers, and `num_totals` sums; `together`: of TEAM replicates at
+    /// once.
+    fn rounds(&self, strata: u64, width: u64, num_totals: usize, together: bool) -> Result<Rounds> {
         let device = &self.graph.device;
         let target = device.target();
         let recipe = &self.recipe;
@@ -111,7 +124,10 @@ impl GpuPaths {
         let (most_lanes, per_lane) = if software { (4_096, 128) } else { (65_536, 8) };
         let per_list = 3 * self.keys.max_search + 12;
         let per_lane = (bound.saturating_sub(most_lanes as u32) / (150 + per_list * num_lists)).clamp(1, per_lane);
-        let num_lanes = (strata.div_ceil(u64::from(per_lane)).next_multiple_of(64)).clamp(64, most_lanes) as u32;
+        let replicates = if together { TEAM } else { 1 };
+        let draws = strata.saturating_mul(u64::from(replicates));
+        let num_lanes = (draws.div_ceil(u64::from(per_lane)).next_multiple_of(64)).clamp(64, most_lanes) as u32;
+        let team = num_lanes / replicates;
 
         let kernel = |name: &str| shaders::kernel(name, &target).map(Arc::new);
         let strict = if self.keys.is_strict { "_strict" } else { "" };
@@ -162,10 +178,10 @@ impl GpuPaths {
 
         let lanes = fold_workgroups(u64::from(num_lanes / draw_kernel.workgroup_size[0]), target.max_workgroups_per_dim)?;
         let draw = plan.commands.len();
-        plan.dispatch(&draw_kernel, &[units, edges, side(0), side(1), bounds, keys, drawn], &vec![0; draw_kernel.num_params], [0; 3]);
+        plan.dispatch(&draw_kernel, &[units, edges, side(0), side(1), bounds, keys, drawn], &[0; DRAW_PARAMS], [0; 3]);
         let scan = ScanKernels::new(&target)?;
         scan.record(&mut plan, Values { slot: drawn, offset: 0, stride: 1, count: num_lanes }, (flags, 0))?;
-        let look_up_params = self.look_up_params(num_lanes, per_lane, records);
+        let look_up_params = self.look_up_params(num_lanes, per_lane, team, records);
         plan.dispatch(&look_up, &[drawn, pairs, of_edge, edges, bounds, keys, found], &look_up_params, lanes);
         scan.record(&mut plan, Values { slot: found, offset: 0, stride: 1, count: num_lanes }, (flags, 0))?;
 
@@ -177,7 +193,7 @@ impl GpuPaths {
         let work = u64::from(per_lane) * (2 + recipe.gaps().map(gap).sum::<u64>()) + u64::from(num_lanes);
         let max_steps = bound.saturating_sub(num_lanes).clamp(1024, 1 << 18);
         let needed = work.div_ceil(u64::from(max_steps));
-        let chains_params = |resume: bool| self.chains_params(num_lanes, per_lane, records, resume, max_steps);
+        let chains_params = |resume: bool| self.chains_params(num_lanes, per_lane, team, records, resume, max_steps);
         for n in 0..needed.clamp(1, MAX_CHAIN_DISPATCHES) {
             plan.dispatch(&chains, &[drawn, found, pairs, state, unfinished], &chains_params(n > 0), lanes);
         }
@@ -211,7 +227,7 @@ impl GpuPaths {
         let mut sums = ExecutionPlan::new();
         let state_here = shared(&mut sums, state, SlotRole::State, &plan);
         let totals = sums.slot("totals", 4 * (TOTAL_WORDS * num_totals.max(1)) as u64, SlotRole::State);
-        sums.dispatch(&sum, &[state_here, totals], &[num_lanes, 0], [1, 1, 1]);
+        sums.dispatch(&sum, &[state_here, totals], &[num_lanes, team, 0], [1, 1, 1]);
         let sum = Executor::load(device, &sums)?;
         share(&sum, state_here, state)?;
         let name = |command: &Command| match command {
@@ -219,14 +235,14 @@ impl GpuPaths {
             _ => String::new(),
         };
         let names = plan.commands.iter().map(name).collect();
-        Ok(Rounds { num_lanes, per_lane, round, units, draw, lanes, rest, sum, totals, names })
+        Ok(Rounds { num_lanes, per_lane, replicates, round, units, draw, lanes, rest, sum, totals, names })
     }
 
-    fn look_up_params(&self, num_lanes: u32, per_lane: u32, records: u32) -> Vec<u32> {
+    fn look_up_params(&self, num_lanes: u32, per_lane: u32, team: u32, records: u32) -> Vec<u32> {
         let recipe = &self.recipe;
         let [destinations, starts, list] = self.keys.parts;
         let num_gaps = recipe.gaps().count() as u32;
-        let mut params = vec![num_lanes, per_lane, recipe.placed.len() as u32, recipe.lists.len() as u32, num_gaps];
+        let mut params = vec![num_lanes, per_lane, team, recipe.placed.len() as u32, recipe.lists.len() as u32, num_gaps];
         params.extend([recipe.first() as u32, recipe.last() as u32, destinations, starts, list, self.keys.num_keys, records]);
         params.push(self.keys.max_search);
         // The lists are vectors, which begin at a multiple of 16 bytes.
@@ -236,7 +252,7 @@ impl GpuPaths {
         params
     }
 
-    fn chains_params(&self, num_lanes: u32, per_lane: u32, records: u32, resume: bool, max_steps: u32) -> Vec<u32> {
+    fn chains_params(&self, num_lanes: u32, per_lane: u32, team: u32, records: u32, resume: bool, max_steps: u32) -> Vec<u32> {
         let recipe = &self.recipe;
         let (mut ends, mut alone) = (0u32, 0u32);
         for gap in recipe.gaps() {
@@ -244,19 +260,18 @@ impl GpuPaths {
             alone |= if gap.len() == 1 { 1 << gap.start } else { 0 };
         }
         let num_lists = recipe.lists.len() as u32;
-        vec![num_lanes, per_lane, num_lists, self.keys.parts[2], records, u32::from(resume), max_steps, ends, alone]
+        vec![num_lanes, per_lane, team, num_lists, self.keys.parts[2], records, u32::from(resume), max_steps, ends, alone]
     }
 
-    fn draw_params(&self, rounds: &Rounds, chunk: &UnitChunk, strata: &Strata, first: u64, num_strata: u32) -> Vec<u32> {
+    fn draw_params(&self, rounds: &Rounds, chunk: &UnitChunk, draws: &[Draws], first: u64, num_strata: u32) -> Vec<u32> {
         let words = |n: u64| [n as u32, (n >> 32) as u32];
         let recipe = &self.recipe;
-        let width = strata.width;
+        let width = draws[0].strata.width;
         let mut params = vec![rounds.num_lanes, rounds.per_lane];
         params.extend(words(first));
         params.push(num_strata);
         params.extend(words(width));
         params.extend(words(width.wrapping_neg() % width));
-        params.extend(strata.key.words());
         params.extend(words(chunk.paths.start));
         params.extend(words(chunk.paths.end));
         params.extend([chunk.num_units, chunk.first_unit, recipe.placed.len() as u32 - 1, self.row_side.unwrap_or(0) as u32]);
@@ -265,7 +280,13 @@ impl GpuPaths {
             [_, a, b] => 1 + u32::from(a.position > b.position) + if a.after == b.after { 0 } else { 2 },
             _ => 0,
         };
-        params.extend([ends, order, self.keys.num_keys]);
+        params.extend([ends, order, self.keys.num_keys, draws.len() as u32, TEAM / rounds.replicates]);
+        // The keys are vectors, which begin at a multiple of 16 bytes.
+        params.resize(24, 0);
+        for draws in draws {
+            params.extend(draws.strata.key.words());
+        }
+        params.resize(DRAW_PARAMS, 0);
         params
     }
 }
@@ -283,17 +304,17 @@ fn list_word(recipe: &Recipe, i: usize) -> u32 {
 }
 
 impl GpuPaths {
-    /// Runs the rounds of `draws` whose strata meet the units of `chunk`.
-    fn draw_chunk(&self, rounds: &Rounds, chunk: &UnitChunk, draws: &Draws, part: &Part<'_>) -> Result<()> {
+    /// Runs the rounds of `draws`, replicates over the same strata, whose strata meet the units of `chunk`.
+    fn draw_chunk(&self, rounds: &Rounds, chunk: &UnitChunk, draws: &[Draws], part: &Part<'_>) -> Result<()> {
         rounds.round.bind(rounds.units, &chunk.table)?;
-        let width = draws.strata.width;
-        let begin = draws.range.start.max(chunk.paths.start / width);
-        let end = draws.range.end.min(chunk.paths.end.div_ceil(width));
-        let per_round = u64::from(rounds.num_lanes) * u64::from(rounds.per_lane);
+        let Draws { strata: Strata { width, .. }, range } = &draws[0];
+        let begin = range.start.max(chunk.paths.start / width);
+        let end = range.end.min(chunk.paths.end.div_ceil(*width));
+        let per_round = rounds.strata();
         let mut first = begin;
         while first < end {
             let num_strata = (end - first).min(per_round);
-            let params = self.draw_params(rounds, chunk, &draws.strata, first, num_strata as u32);
+            let params = self.draw_params(rounds, chunk, draws, first, num_strata as u32);
             rounds.round.set_dispatch(rounds.draw, &params, rounds.lanes)?;
             rounds.round.enqueue(&[])?;
             if let Some((rest, flag)) = &rounds.rest {
@@ -305,7 +326,7 @@ impl GpuPaths {
                     part.advance(0)?;
                 }
             }
-            part.advance(num_strata)?;
+            part.advance(num_strata * draws.len() as u64)?;
             first += num_strata;
         }
         Ok(())
@@ -314,20 +335,21 @@ impl GpuPaths {
 
 impl GpuPaths {
     /// Times of the kernels, in milliseconds, of rounds that begin at equal distances in `draws`, and the strata these drew from.
-    pub fn phases(&self, draws: &Draws, num_rounds: u64) -> Result<(Vec<(String, f64)>, u64)> {
-        let length = draws.range.end - draws.range.start;
-        let rounds = self.rounds(length, draws.strata.width, 1)?;
-        let per_round = u64::from(rounds.num_lanes) * u64::from(rounds.per_lane);
+    pub fn phases(&self, draws: &[Draws], num_rounds: u64) -> Result<(Vec<(String, f64)>, u64)> {
+        let Draws { strata, range } = &draws[0];
+        let length = range.end - range.start;
+        let rounds = self.rounds(length, draws[0].strata.width, 1, draws.len() > 1)?;
+        let per_round = rounds.strata();
         let mut times: Vec<(String, f64)> = Vec::new();
         let mut num_strata = 0;
         for round in 0..num_rounds {
-            let first = draws.range.start + length / num_rounds * round;
-            let chunk = self.units.iter().find(|chunk| chunk.paths.end > first.saturating_mul(draws.strata.width));
+            let first = range.start + length / num_rounds * round;
+            let chunk = self.units.iter().find(|chunk| chunk.paths.end > first.saturating_mul(strata.width));
             let Some(chunk) = chunk else { break };
             rounds.round.bind(rounds.units, &chunk.table)?;
-            let strata = per_round.min(draws.range.end - first);
-            num_strata += strata;
-            let params = self.draw_params(&rounds, chunk, &draws.strata, first, strata as u32);
+            let strata = per_round.min(range.end - first);
+            num_strata += strata * draws.len() as u64;
+            let params = self.draw_params(&rounds, chunk, draws, first, strata as u32);
             rounds.round.set_dispatch(rounds.draw, &params, rounds.lanes)?;
             for time in rounds.round.profile(&[])?.commands {
                 let name = rounds.names.get(time.command).cloned().unwrap_or_default();
@@ -353,12 +375,16 @@ impl Numbered for GpuPaths {
             return Ok(vec![Tally::default(); draws.len()]);
         }
         let width = draws.iter().map(|d| d.strata.width).max().unwrap_or(1);
-        let rounds = self.rounds(longest, width, draws.len())?;
-        for (n, draws) in draws.iter().enumerate() {
+        // Replicates over the same strata draw together, so that they meet each unit together.
+        let alike = |d: &Draws| d.range == draws[0].range && d.strata.width == width;
+        let together = draws.len() > 1 && draws.iter().all(alike);
+        let rounds = self.rounds(longest, width, draws.len(), together)?;
+        for (n, draws) in draws.chunks(rounds.replicates as usize).enumerate() {
             for chunk in self.units.iter().filter(|chunk| !chunk.paths.is_empty()) {
                 self.draw_chunk(&rounds, chunk, draws, part)?;
             }
-            rounds.sum.set_dispatch(0, &[rounds.num_lanes, n as u32], [1, 1, 1])?;
+            let params = [rounds.num_lanes, rounds.num_lanes / rounds.replicates, n as u32 * rounds.replicates];
+            rounds.sum.set_dispatch(0, &params, [draws.len() as u32, 1, 1])?;
             rounds.sum.enqueue(&[])?;
         }
         let bytes = rounds.sum.read(rounds.totals)?;
