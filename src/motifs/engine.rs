@@ -1,5 +1,7 @@
 //! What numbers paths and draws from them.
 
+use kernels_gen::AdapterClass;
+
 use crate::device::Device;
 use crate::error::Result;
 use crate::motifs::estimate::NUM_REPLICATES;
@@ -53,10 +55,15 @@ pub(in crate::motifs) struct OpenEngine<'g> {
 impl<'g> OpenEngine<'g> {
     /// Numbers the paths of an anchor; the table of units takes at most `max_bytes`.
     pub fn number(&self, motif: &Motif, anchor: &Anchor, prune: Prune, max_bytes: u64) -> Result<Box<dyn Numbered + 'g>> {
-        let paths = Paths::new(self.graph, self.keys, motif, anchor, prune, max_bytes)?;
+        let on_processor = || Paths::new(self.graph, self.keys, motif, anchor, prune, max_bytes);
         match &self.gpu {
-            None => Ok(Box::new(paths)),
-            Some((graph, keys)) => Ok(Box::new(GpuPaths::upload(graph, keys, &paths, u64::MAX)?)),
+            None => Ok(Box::new(on_processor()?)),
+            // Trees have no kernels. A software driver runs kernels on the same cores, where searches that branch apart take several times as
+            // long as on the processor itself.
+            Some((graph, keys)) if anchor.is_tree() || graph.device.target().class == AdapterClass::Software => {
+                Ok(Box::new(GpuPaths::upload(graph, keys, &on_processor()?, u64::MAX)?))
+            }
+            Some((graph, keys)) => Ok(Box::new(GpuPaths::number(graph, keys, motif, anchor, prune, max_bytes, u64::MAX)?)),
         }
     }
 }

@@ -26,25 +26,25 @@ const MAX_CHAIN_DISPATCHES: u64 = 4;
 
 /// Numbered paths in device memory.
 pub(in crate::motifs) struct GpuPaths {
-    graph: GpuGraph,
-    keys: GpuKeys,
-    recipe: Recipe,
-    total: u64,
-    row_side: Option<usize>,
+    pub(super) graph: GpuGraph,
+    pub(super) keys: GpuKeys,
+    pub(super) recipe: Recipe,
+    pub(super) total: u64,
+    pub(super) row_side: Option<usize>,
     /// Most paths of a unit.
-    most_paths: u64,
-    units: Vec<UnitChunk>,
-    sides: Vec<DeviceTensor>,
+    pub(super) most_paths: u64,
+    pub(super) units: Vec<UnitChunk>,
+    pub(super) sides: Vec<DeviceTensor>,
 }
 
 /// Consecutive units in one binding.
-struct UnitChunk {
+pub(super) struct UnitChunk {
     /// The units, one more for the end of the last, and copies of the last of all up to the size of the other chunks.
-    table: DeviceTensor,
-    first_unit: u32,
-    num_units: u32,
+    pub(super) table: DeviceTensor,
+    pub(super) first_unit: u32,
+    pub(super) num_units: u32,
     /// Its path numbers.
-    paths: Range<u64>,
+    pub(super) paths: Range<u64>,
 }
 
 /// Loaded plans of one size of rounds, and the places of what changes from round to round.

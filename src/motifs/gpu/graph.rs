@@ -6,6 +6,7 @@ use kernels_gen::DType;
 use crate::device::{Device, DeviceTensor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::motifs::TemporalGraph;
+use crate::motifs::graph::{Adjacency, Pairs};
 use crate::motifs::paths::Keys;
 use crate::tensor::HostTensor;
 
@@ -17,12 +18,19 @@ pub(in crate::motifs) struct GpuGraph {
     pub edges: DeviceTensor,
     /// (pair, opposite pair) of each edge.
     pub of_edge: DeviceTensor,
+    /// Edges by source, and by destination, as [`adjacency_words`].
+    pub outgoing: DeviceTensor,
+    pub incoming: DeviceTensor,
+    pub num_edges: u32,
+    /// Entries of `outgoing`, and of `incoming`: edges that are no loops.
+    pub num_entries: u32,
+    pub num_vertices: u32,
 }
 
 /// Keys of a graph for one tie policy and delta.
 #[derive(Debug, Clone)]
 pub(in crate::motifs) struct GpuKeys {
-    /// The smallest key within delta before each key, then the largest after each.
+    /// As [`bounds_words`].
     pub bounds: DeviceTensor,
     /// Key of each edge; one word where it is the edge's index.
     pub of_edge: DeviceTensor,
@@ -37,6 +45,27 @@ pub(in crate::motifs) struct GpuKeys {
     pub longest: u32,
     /// Most iterations of a search in the list of a pair or among the pairs of a source.
     pub max_search: u32,
+}
+
+/// Entries, then the first entry of each vertex and the end.
+pub(super) fn adjacency_words(adjacency: &Adjacency) -> Vec<u32> {
+    [bytemuck::cast_slice(&adjacency.entries), adjacency.offsets.as_slice()].concat()
+}
+
+/// The smallest key within delta before each key, then the largest after each, then the key of each edge where that is not its index.
+pub(super) fn bounds_words(keys: &Keys<'_>) -> Vec<u32> {
+    [keys.first.as_slice(), keys.last.as_slice(), keys.of_edge.unwrap_or(&[])].concat()
+}
+
+/// First pair of each source, destination of each pair, where each list begins, the lists' keys.
+pub(super) fn pairs_parts<'k>(pairs: &'k Pairs, keys: &'k Keys<'_>) -> [&'k [u32]; 4] {
+    [&pairs.offsets, &pairs.destinations, &pairs.starts, &keys.list]
+}
+
+/// Where the parts of [`pairs_parts`] after the first begin.
+pub(super) fn part_starts(parts: [&[u32]; 4]) -> [u32; 3] {
+    let [a, b, c, _] = parts.map(|part| part.len() as u32);
+    [a, a + b, a + b + c]
 }
 
 /// Copies words to the device as one tensor that a kernel can bind; at least one element, since a binding is never empty.
@@ -64,7 +93,17 @@ impl GpuGraph {
     pub fn upload(device: &Device, graph: &TemporalGraph) -> Result<Self> {
         let edges = upload(device, "the list of edges", &graph.edges)?;
         let of_edge = upload(device, "the list of pairs of edges", &graph.pairs.of_edge)?;
-        Ok(GpuGraph { device: device.clone(), edges, of_edge })
+        let by_vertex = |adjacency: &Adjacency| upload(device, "the list of edges by vertex", &adjacency_words(adjacency));
+        Ok(GpuGraph {
+            device: device.clone(),
+            edges,
+            of_edge,
+            outgoing: by_vertex(&graph.outgoing)?,
+            incoming: by_vertex(&graph.incoming)?,
+            num_edges: graph.num_edges() as u32,
+            num_entries: graph.outgoing.entries.len() as u32,
+            num_vertices: graph.num_vertices,
+        })
     }
 }
 
@@ -72,7 +111,7 @@ impl GpuKeys {
     /// Copies `keys` of `graph` to the device; errors as [`GpuGraph::upload`].
     pub fn upload(device: &Device, graph: &TemporalGraph, keys: &Keys<'_>) -> Result<Self> {
         let pairs = &graph.pairs;
-        let parts: [&[u32]; 4] = [&pairs.offsets, &pairs.destinations, &pairs.starts, &keys.list];
+        let parts = pairs_parts(pairs, keys);
         let total: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let (limit, bytes) = (device.info().limits.max_binding_bytes, 4 * total);
         if bytes > limit {
@@ -81,22 +120,15 @@ impl GpuKeys {
                 "the pair lists take {bytes} bytes in one binding, {name} allows {limit}; take a smaller graph or --engine cpu"
             )));
         }
-        let ends: Vec<u32> = parts[..3]
-            .iter()
-            .scan(0, |at, part| {
-                *at += part.len() as u32;
-                Some(*at)
-            })
-            .collect();
         let lengths = |starts: &[u32]| starts.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
         // A search halves what is left until nothing is, and looks once more whether that is so.
         let max_search = lengths(&pairs.offsets).max(lengths(&pairs.starts)).checked_ilog2().map_or(1, |log| log + 2);
         Ok(GpuKeys {
             max_search,
-            bounds: upload(device, "the windows of keys", &[keys.first.as_slice(), keys.last.as_slice()].concat())?,
+            bounds: upload(device, "the windows of keys", &bounds_words(keys))?,
             of_edge: upload(device, "the keys of edges", keys.of_edge.unwrap_or(&[]))?,
             pairs: upload(device, "the pair lists", &parts.concat())?,
-            parts: [ends[0], ends[1], ends[2]],
+            parts: part_starts(parts),
             num_keys: keys.first.len() as u32,
             is_strict: keys.of_edge.is_some(),
             longest: keys.longest_window(pairs),

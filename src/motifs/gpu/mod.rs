@@ -1,9 +1,13 @@
 //! The GPU's part: graphs and numberings in device memory, and recorders that append dispatches of hand-written kernels to plans.
 
+mod cases;
 mod draw;
 mod graph;
+mod number;
 mod scan;
+mod units;
 
+pub use cases::{NumberingCase, numbering_cases};
 pub(in crate::motifs) use draw::GpuPaths;
 pub(in crate::motifs) use graph::{GpuGraph, GpuKeys};
 pub use scan::{MAX_SCAN, ScanKernels, Values};

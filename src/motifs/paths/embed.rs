@@ -173,6 +173,49 @@ impl Embedding {
     }
 }
 
+/// Words of an embedding in the parameters of kernels.
+pub(in crate::motifs) const EMBEDDING_WORDS: usize = 16;
+
+impl Embedding {
+    /// The embedding as `embed.wgsl` takes it. Word 0, from the low end: 6 bits the number of steps; 1 whether it is swapped; 2 for each of
+    /// three placed edges, its gap; 6 whether each slot is used. Then four steps a word, in bytes: 2 bits the phase, 3 the slot, 3 the
+    /// bounds. At most 60 steps: a motif has 32 edges, and those between two fixed ones are met twice.
+    pub fn words(&self) -> [u32; EMBEDDING_WORDS] {
+        let mut words = [0; EMBEDDING_WORDS];
+        words[0] = self.steps.len() as u32 | u32::from(self.swapped) << 6;
+        for (j, &gap) in self.gaps.iter().enumerate() {
+            words[0] |= (gap as u32) << (7 + 2 * j);
+        }
+        for (at, step) in (4..).zip(&self.steps) {
+            words[0] |= 1 << (13 + step.slot);
+            words[at / 4] |= (step.phase as u32 | (step.slot as u32) << 2 | step.bounds << 5) << (8 * (at % 4));
+        }
+        words
+    }
+
+    /// The embedding of [`Embedding::words`], with three gaps.
+    pub fn of_words(words: &[u32]) -> Self {
+        let field = |at: usize, bits: u32| words[0] >> at & ((1 << bits) - 1);
+        let gap = |j: usize| match field(7 + 2 * j, 2) {
+            0 => Gap::BeforeA,
+            1 => Gap::Between,
+            _ => Gap::AfterB,
+        };
+        let step = |at: usize| {
+            let byte = words[at / 4] >> (8 * (at % 4)) & 255;
+            let phase = [Phase::Before, Phase::Forward, Phase::Backward, Phase::After][byte as usize & 3];
+            Step { phase, slot: (byte >> 2 & 7) as usize, bounds: byte >> 5 }
+        };
+        let num_steps = field(0, 6) as usize;
+        Embedding { steps: (4..4 + num_steps).map(step).collect(), swapped: field(6, 1) == 1, gaps: (0..3).map(gap).collect() }
+    }
+
+    /// Whether a step takes its edge from that slot.
+    pub fn uses(&self, slot: usize) -> bool {
+        self.steps.iter().any(|step| step.slot == slot)
+    }
+}
+
 /// Lists of a pair and its opposite.
 pub(in crate::motifs) fn both_ways(pairs: &Pairs, edge: u32) -> [Range<usize>; 2] {
     pairs.of_edge[edge as usize].map(|pair| pairs.range(pair))

@@ -8,11 +8,14 @@ mod sample;
 mod tree;
 mod units;
 
+pub(in crate::motifs) use embed::{EMBEDDING_WORDS, Embedded, Embedding, NUM_SLOTS};
 pub(in crate::motifs) use keys::Keys;
-pub(in crate::motifs) use recipe::Recipe;
+pub(in crate::motifs) use recipe::{Recipe, SOURCE};
 pub(in crate::motifs) use sample::{Paths, Strata, Tally};
 pub use units::Prune;
-pub(in crate::motifs) use units::{SideEdges, Unit, first_path};
+#[cfg(test)]
+pub(in crate::motifs) use units::Units;
+pub(in crate::motifs) use units::{DEAD, SideEdges, Unit, check_table, first_path, too_many, unit};
 
 use std::ops::Range;
 

@@ -210,7 +210,7 @@ fn rows_of(
             return None;
         }
         let ([a, b], [c, d]) = (both_ways(pairs, centre), both_ways(pairs, edge));
-        let free = |from: u32, to: u32, slot: usize| match embedding.steps.iter().any(|step| step.slot == slot) {
+        let free = |from: u32, to: u32, slot: usize| match embedding.uses(slot) {
             true => pairs.range(pairs.find(from, to)),
             false => 0..0,
         };

@@ -2,14 +2,37 @@
 
 use crate::shaders::twins::Twin;
 
+mod around;
+mod compact_rows;
+mod compact_side;
+mod mark_sides;
+mod most_paths;
+mod number_centres;
 mod scan_apply;
 mod scan_sums;
+mod shift_units;
+mod weigh_rows;
 mod wide_check;
 
+pub(super) use most_paths::CHUNK as MOST_PATHS_CHUNK;
 pub(super) use scan_sums::CHUNK;
 
 /// Twins of the kernels in `shaders/motifs`.
-pub const TWINS: &[Twin] = &[scan_apply::TWIN, scan_sums::TWIN, wide_check::TWIN];
+pub const TWINS: &[Twin] = &[
+    compact_rows::TWIN,
+    compact_side::TWIN,
+    mark_sides::TWIN,
+    mark_sides::STRICT,
+    most_paths::TWIN,
+    number_centres::TWIN,
+    number_centres::STRICT,
+    scan_apply::TWIN,
+    scan_sums::TWIN,
+    shift_units::TWIN,
+    weigh_rows::TWIN,
+    weigh_rows::STRICT,
+    wide_check::TWIN,
+];
 
 /// The 64-bit number at place `at` of a buffer of them.
 fn wide(words: &[u32], at: usize) -> u64 {

@@ -2,7 +2,7 @@
 
 use super::{Agreement, TwinCase, grid};
 use crate::error::Result;
-use crate::motifs::gpu::{ScanKernels, Values};
+use crate::motifs::gpu::{NumberingCase, ScanKernels, Values, numbering_cases};
 use crate::plan::{Command, ExecutionPlan, SlotRole};
 use crate::shaders;
 use kernels_gen::Target;
@@ -23,6 +23,8 @@ pub(super) fn cases(target: &Target, key: Key) -> Result<Vec<TwinCase>> {
     cases.push(scan(", past 2^64", target, key.stream(13), of(12, 2, 0, 64))?);
     let narrow = Target { max_workgroups_per_dim: 8, ..target.clone() };
     cases.push(scan(", in folded dispatches", &narrow, key.stream(12), of(100_003, 1, 0, 40))?);
+    let numbering = |NumberingCase { name, plan, inputs, output }| TwinCase { name, plan, inputs, output, agreement: Agreement::Exact };
+    cases.extend(numbering_cases(target, key.stream(14))?.into_iter().map(numbering));
     Ok(cases)
 }
 
