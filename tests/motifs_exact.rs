@@ -1,7 +1,9 @@
-//! The exact counters of temporal motifs against the definition of a match, on thousands of small random multigraphs.
+//! The exact counters of temporal motifs, enumeration among them, against the definition of a match, on thousands of small random
+//! multigraphs.
 
 use kernels_gen::threefry::Key;
-use sublane::motifs::{Motif, TemporalGraph, Ties, exact};
+use sublane::ErrorKind;
+use sublane::motifs::{CountOptions, Method, Motif, Prune, TemporalGraph, Ties, Value, count, exact};
 use sublane::progress::Work;
 
 /// Matches by the definition: every increasing choice of edges, every condition looked at.
@@ -76,9 +78,24 @@ fn random_motif(draws: &mut Draws) -> Motif {
 
 const GRAPHS: u64 = 6000;
 
+/// The count by enumeration of the planner's anchor; `None` for a motif that has none.
+fn enumerated(graph: &TemporalGraph, motif: &Motif, delta: i64, ties: Ties, prune: Option<Prune>) -> Option<u64> {
+    let options = CountOptions { ties, method: Method::Enumerate, prune, ..CountOptions::new(delta) };
+    match count(graph, motif, &options, &Work::quiet()) {
+        Ok(counted) => match counted.value {
+            Value::Exact(value) => Some(value),
+            other => panic!("{other:?} is not exact"),
+        },
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{motif}: {error}");
+            None
+        }
+    }
+}
+
 #[test]
-fn backtracking_counts_what_the_definition_counts() {
-    let (mut nonzero, mut disconnected, mut loops) = (0, 0, 0);
+fn backtracking_and_enumeration_count_what_the_definition_counts() {
+    let (mut nonzero, mut disconnected, mut loops, mut anchored) = (0, 0, 0, 0);
     for seed in 0..GRAPHS {
         let mut draws = Draws(Key::new(seed), 0);
         let graph = random_graph(&mut draws);
@@ -93,6 +110,12 @@ fn backtracking_counts_what_the_definition_counts() {
             let counted = exact::backtrack(&graph, &motif, delta, ties, &Work::quiet()).expect("counts");
             let what = format!("seed {seed}: {motif} within {delta}, {ties:?}, {:?} at {:?}", graph.edges(), graph.times());
             assert_eq!((counted.value, counted.saturated), (expected, false), "{what}");
+            // Trees are not pruned.
+            let prune = [None, Some(Prune::Off), Some(Prune::Pairs), Some(Prune::Rows)][(seed / 2 % 4) as usize];
+            if let Some(value) = enumerated(&graph, &motif, delta, ties, prune) {
+                assert_eq!(value, expected, "{what}, {prune:?}");
+                anchored += u64::from(expected > 0);
+            }
             nonzero += u64::from(expected > 0);
             disconnected += u64::from(expected > 0 && !motif.is_connected());
             loops += u64::from(expected > 0 && motif.edges().iter().any(|[a, b]| a == b));
@@ -100,6 +123,7 @@ fn backtracking_counts_what_the_definition_counts() {
     }
     // The cases must be worth their time.
     assert!(nonzero > GRAPHS / 2 && disconnected > 100 && loops > 100, "{nonzero} {disconnected} {loops}");
+    assert!(anchored > GRAPHS / 4, "{anchored}");
 }
 
 /// A motif that some of the graph's edges form, whatever their times.
@@ -131,6 +155,9 @@ fn the_programme_for_small_motifs_counts_what_the_definition_counts() {
                 let expected = brute_force(&graph, &motif, delta, ties);
                 let what = format!("seed {seed}: {} within {delta}, {ties:?}, {:?} at {:?}", motif.name(), graph.edges(), graph.times());
                 assert_eq!((counted[row][column].value, counted[row][column].saturated), (expected, false), "{what}");
+                if seed % 36 == 6 * row as u64 + column as u64 {
+                    assert_eq!(enumerated(&graph, &motif, delta, ties, None), Some(expected), "{what}, enumerated");
+                }
                 nonzero[row][column] += u64::from(expected > 0);
             }
         }
