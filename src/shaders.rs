@@ -44,7 +44,7 @@ pub struct Cost {
 }
 
 /// What the text of a shader contains that loads 64-bit numbers where the target says that pays; `INT64` is then defined.
-const WIDE_LOADS: &str = "#ifdef INT64";
+const WIDE_LOADS: &str = "#import pairs";
 
 const PLAIN: WgslFeatures = WgslFeatures { f16: false, subgroups: false, int64: false };
 
@@ -70,11 +70,29 @@ const DRAWS: &[&[&str]] = &[
     &["ROWS", "WIDE", "STRICT"],
 ];
 
+/// The same of trees, some of which have children that do not touch the centre.
+const TREES: &[&[&str]] = &[
+    &[],
+    &["STRICT"],
+    &["ENUMERATE"],
+    &["ENUMERATE", "STRICT"],
+    &["WIDE"],
+    &["WIDE", "STRICT"],
+    &["DEEP"],
+    &["DEEP", "STRICT"],
+    &["DEEP", "ENUMERATE"],
+    &["DEEP", "ENUMERATE", "STRICT"],
+    &["DEEP", "WIDE"],
+    &["DEEP", "WIDE", "STRICT"],
+];
+
 /// Files without an entry point, as (stem, text).
 pub const LIBRARIES: &[(&str, &str)] = &[
     ("threefry", text!("shared/threefry")),
     ("draw", text!("motifs/draw")),
     ("embed", text!("motifs/embed")),
+    ("pairs", text!("motifs/pairs")),
+    ("strata", text!("motifs/strata")),
     ("tally", text!("motifs/tally")),
     ("wide", text!("motifs/wide")),
 ];
@@ -210,6 +228,33 @@ pub const SHADERS: &[Shader] = &[
             flops: Formula::Const(0),
             bytes: Formula::Const(12) * Formula::Param(4),
             max_iterations: Formula::Const(150) * Formula::Param(1) + Formula::Const(220),
+        },
+    },
+    Shader {
+        stem: "draw_trees",
+        text: text!("motifs/draw_trees"),
+        permutations: TREES,
+        bindings: &[
+            ("units", BindingKind::Read),
+            ("graph", BindingKind::Read),
+            ("windows", BindingKind::Read),
+            ("sums", BindingKind::Read),
+            ("bounds", BindingKind::Read),
+            ("keys", BindingKind::Read),
+            ("drawn", BindingKind::ReadWrite),
+            ("params", BindingKind::Params),
+        ],
+        num_params: 52,
+        workgroup_size: [64, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 8,
+        features: PLAIN,
+        // For each draw: the unit, the draw and what is written; for each placed edge its window, a division and a search.
+        cost: || Cost {
+            flops: Formula::Const(0),
+            bytes: Formula::Const(4) * Formula::Param(15) * Formula::Param(4),
+            max_iterations: Formula::Param(1) * (Formula::Const(150) + Formula::Param(15) * (Formula::Param(23) + Formula::Const(12)))
+                + Formula::Const(220),
         },
     },
     Shader {
@@ -380,6 +425,31 @@ pub const SHADERS: &[Shader] = &[
             flops: Formula::Const(0),
             bytes: Formula::Const(64) * Formula::Param(18),
             max_iterations: Formula::Const(EMBED_ITERATIONS + 5 * 33),
+        },
+    },
+    Shader {
+        stem: "weigh_subtrees",
+        text: text!("motifs/weigh_subtrees"),
+        permutations: &[&[], &["STRICT"]],
+        bindings: &[
+            ("graph", BindingKind::Read),
+            ("bounds", BindingKind::Read),
+            ("keys", BindingKind::Read),
+            ("sums", BindingKind::Read),
+            ("windows", BindingKind::ReadWrite),
+            ("weights", BindingKind::ReadWrite),
+            ("flags", BindingKind::ReadWrite),
+            ("params", BindingKind::Params),
+        ],
+        num_params: 32,
+        workgroup_size: [64, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 0,
+        features: PLAIN,
+        cost: || Cost {
+            flops: Formula::Const(0),
+            bytes: Formula::Const(8) * Formula::Param(0) * (Formula::Const(2) + Formula::Param(2)),
+            max_iterations: Formula::Param(2) * (Formula::Const(2) * Formula::Param(4) + Formula::Const(1)) + Formula::Const(1),
         },
     },
     Shader {

@@ -5,8 +5,9 @@
 // check and may be part of a match goes into the invocation's bucket. The loop over draws stands inside the one over units: what belongs to a
 // unit is not gone through again for each draw.
 //
-// A stratum has less than 2^32 numbers and a unit less than 2^30; ENUMERATE: a stratum has one number; WIDE: neither is bounded.
-#import draw
+// ENUMERATE and WIDE: see `strata.wgsl`.
+#import pairs
+#import strata
 #import wide
 
 struct Params {
@@ -48,21 +49,6 @@ struct Params {
   keys: array<vec4<u32>, 4>,
 }
 
-// Two words. Drivers that fetch lane by lane (INT64) load one number of 64 bits twice as fast as its two words.
-#ifdef INT64
-alias Pair = u64;
-
-fn words(pair: u64) -> vec2<u32> {
-  return vec2<u32>(u32(pair & 0xfffffffflu), u32(pair >> 32u));
-}
-#else
-alias Pair = vec2<u32>;
-
-fn words(pair: vec2<u32>) -> vec2<u32> {
-  return pair;
-}
-#endif
-
 // Five a unit: number of its first path; (first entry, length) of both windows, or of a row (centre, side) and the other window; (first,
 // end) of the part of each window that can hold a match.
 @group(0) @binding(0) var<storage, read> units: array<Pair>;
@@ -79,14 +65,9 @@ fn words(pair: vec2<u32>) -> vec2<u32> {
 @group(0) @binding(6) var<storage, read_write> drawn: array<u32>;
 @group(0) @binding(7) var<uniform> params: Params;
 
-const GROUP = 64u;
-// Neighbouring invocations that draw from neighbouring strata, or from the same ones for different replicates, so that they meet each unit
-// together.
-const TEAM = 8u;
+const UNIT_VECTORS = 5u;
 const DEAD = 0x80000000u;
 const NONE = 0xffffffffu;
-
-var<workgroup> bracket: array<u32, 2>;
 
 fn key_of(edge: u32) -> u32 {
 #ifdef STRICT
@@ -96,60 +77,13 @@ fn key_of(edge: u32) -> u32 {
 #endif
 }
 
-// The last unit from `from` on, before `end`, that begins at path `id` or before it; `from` does. At most 64 iterations.
-fn unit_of(id: vec2<u32>, from_unit: u32, end: u32) -> u32 {
-  var found = from_unit;
-  var step = 1u;
-  while (step < end - found && !wide_less(id, words(units[(found + step) * 5u]))) {
-    found += step;
-    step *= 2u;
-  }
-  while (step > 0u) {
-    if (step < end - found && !wide_less(id, words(units[(found + step) * 5u]))) {
-      found += step;
-    }
-    step /= 2u;
-  }
-  return found;
-}
-
-// What stratum `index`, which begins at number `base`, is drawn; past all numbers if it passes 64 bits.
-fn draw(key: vec2<u32>, index: vec2<u32>, base: vec2<u32>) -> vec2<u32> {
-#ifdef ENUMERATE
-  return base;
-#else
-#ifdef WIDE
-  let width = vec2<u32>(params.width_low, params.width_high);
-  let threshold = vec2<u32>(params.threshold_low, params.threshold_high);
-  let id = wide_add(base, threefry_below(key, index, width, threshold));
-#else
-  let id = wide_add(base, vec2<u32>(threefry_below_word(key, index, params.width_low, params.threshold_low), 0u));
-#endif
-  return select(id, WIDE_MAX, wide_less(id, base));
-#endif
-}
-
-// Quotient and remainder by `length`, whose reciprocal is `inverse`. Both are below 2^30 if not WIDE, so that the first quotient is
-// at most 2^9 from the right one, the second at most 1, and no remainder passes 2^31.
+// Quotient and remainder by `length`, whose reciprocal is `inverse`.
 fn digits(path: vec2<u32>, length: u32, inverse: f32) -> vec2<u32> {
 #ifdef WIDE
   let division = wide_divrem(path, vec2<u32>(length, 0u));
   return vec2<u32>(division.quotient.x, division.remainder.x);
 #else
-  var quotient = u32(f32(path.x) * inverse);
-  var rest = i32(path.x - quotient * length);
-  let more = i32(floor(f32(rest) * inverse));
-  quotient += u32(more);
-  rest -= more * i32(length);
-  if (rest < 0) {
-    quotient -= 1u;
-    rest += i32(length);
-  }
-  if (rest >= i32(length)) {
-    quotient += 1u;
-    rest -= i32(length);
-  }
-  return vec2<u32>(quotient, u32(rest));
+  return short_divrem(path.x, length, inverse);
 #endif
 }
 
@@ -160,40 +94,22 @@ fn draw_paths(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
   let width = vec2<u32>(params.width_low, params.width_high);
   let begin = vec2<u32>(params.begin_low, params.begin_high);
   let end = vec2<u32>(params.end_low, params.end_high);
-  // The units of the first and of the last number of the workgroup, so that the invocations search between them.
-  if (local < 2u) {
-    let stratum = min((group + local) * (GROUP / TEAM) * params.turns * params.per_lane, params.num_strata);
-    let id = wide_mul(wide_add(first, vec2<u32>(stratum, 0u)), width);
-    // The last number may pass 64 bits.
-    let passed = stratum > 0u && !wide_less(wide_mul(first, width), id) || !wide_less(id, end);
-    bracket[local] = unit_of(id, 0u, params.num_units);
-    if (passed) {
-      bracket[local] = params.num_units - 1u;
-    }
-  }
+  find_bracket(group, local);
   workgroupBarrier();
   let units_end = bracket[1] + 1u;
   let lane = group * GROUP + local;
   if (lane >= params.num_lanes) {
     return;
   }
-  let team = lane / TEAM;
-  let member = lane % TEAM;
-  let replicate = select(member, 0u, params.turns == TEAM);
-  let keys2 = params.keys[replicate / 2u];
-  let key = select(keys2.xy, keys2.zw, replicate % 2u == 1u);
-  let skipped = team * params.turns * params.per_lane + select(0u, member, params.turns == TEAM);
-  var num_draws = min(params.per_lane, (max(params.num_strata + params.turns - 1u, skipped) - skipped) / params.turns);
-  if (replicate >= params.num_replicates) {
-    num_draws = 0u;
-  }
+  let share = share_of(lane);
+  let num_draws = share.num_draws;
+  let key = share.key;
+  let number = share.number;
   let stride = wide_mul(width, vec2<u32>(params.turns, 0u));
-  var index = wide_add(first, vec2<u32>(skipped, 0u));
+  var index = wide_add(first, vec2<u32>(share.first, 0u));
   var base = wide_mul(index, width);
   var id = draw(key, index, base);
   let plane = params.per_lane * params.num_lanes;
-  // The buckets of a replicate are neighbours.
-  let number = select(member * (params.num_lanes / TEAM) + team, lane, params.turns == TEAM);
   let bucket = 3u * params.num_lanes + 2u + number;
   var num_kept = 0u;
   var num_valid = 0u;
@@ -201,16 +117,16 @@ fn draw_paths(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
   var i = 0u;
   while (i < num_draws && wide_less(id, end)) {
     unit = unit_of(id, unit, units_end);
-    let unit_first = words(units[unit * 5u]);
-    let next = words(units[unit * 5u + 5u]);
-    let window1 = words(units[unit * 5u + 1u]);
-    let window2 = words(units[unit * 5u + 2u]);
+    let unit_first = words(units[unit * UNIT_VECTORS]);
+    let next = words(units[(unit + 1u) * UNIT_VECTORS]);
+    let window1 = words(units[unit * UNIT_VECTORS + 1u]);
+    let window2 = words(units[unit * UNIT_VECTORS + 2u]);
 #ifdef ROWS
     let centre = window1.x;
 #else
     let centre = params.first_centre + unit;
-    let live1 = words(units[unit * 5u + 3u]);
-    let live2 = words(units[unit * 5u + 4u]);
+    let live1 = words(units[unit * UNIT_VECTORS + 3u]);
+    let live2 = words(units[unit * UNIT_VECTORS + 4u]);
     let inverse = 1.0 / f32(window2.y);
     // The entry of side 1, which neighbouring numbers share, and the largest key within delta after it.
     var at1 = NONE;

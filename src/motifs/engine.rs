@@ -1,12 +1,14 @@
 //! What numbers paths and draws from them.
 
+use std::sync::OnceLock;
+
 use kernels_gen::AdapterClass;
 
 use crate::device::Device;
 use crate::error::Result;
 use crate::motifs::estimate::NUM_REPLICATES;
-use crate::motifs::gpu::{GpuGraph, GpuKeys, GpuPaths};
-use crate::motifs::paths::{Draws, Keys, Numbered, Paths, Strata};
+use crate::motifs::gpu::{GpuGraph, GpuKeys, GpuLists, GpuPaths};
+use crate::motifs::paths::{Draws, Keys, Numbered, Paths, Recipe, Strata};
 use crate::motifs::{Anchor, CountOptions, Motif, Prune, TemporalGraph};
 use kernels_gen::threefry::Key;
 
@@ -39,7 +41,7 @@ impl Engine {
     pub(in crate::motifs) fn open<'g>(&self, graph: &'g TemporalGraph, keys: &'g Keys<'g>) -> Result<OpenEngine<'g>> {
         let gpu = match self {
             Engine::Cpu => None,
-            Engine::Gpu(device) => Some((GpuGraph::upload(device, graph)?, GpuKeys::upload(device, graph, keys)?)),
+            Engine::Gpu(device) => Some(OnDevice::upload(device, graph, keys)?),
         };
         Ok(OpenEngine { graph, keys, gpu })
     }
@@ -49,22 +51,61 @@ impl Engine {
 pub(in crate::motifs) struct OpenEngine<'g> {
     graph: &'g TemporalGraph,
     keys: &'g Keys<'g>,
-    gpu: Option<(GpuGraph, GpuKeys)>,
+    gpu: Option<OnDevice>,
+}
+
+/// A graph in device memory.
+struct OnDevice {
+    graph: GpuGraph,
+    keys: GpuKeys,
+    /// Made for the first tree.
+    lists: OnceLock<GpuLists>,
+}
+
+impl OnDevice {
+    fn upload(device: &Device, graph: &TemporalGraph, keys: &Keys<'_>) -> Result<Self> {
+        Ok(OnDevice { graph: GpuGraph::upload(device, graph)?, keys: GpuKeys::upload(device, graph, keys)?, lists: OnceLock::new() })
+    }
+
+    fn lists(&self, graph: &TemporalGraph) -> Result<&GpuLists> {
+        if let Some(lists) = self.lists.get() {
+            return Ok(lists);
+        }
+        let lists = GpuLists::upload(&self.graph.device, graph)?;
+        Ok(self.lists.get_or_init(|| lists))
+    }
+
+    /// Numbers the paths of an anchor in the graph; its tables take at most `max_bytes`.
+    fn number(
+        &self,
+        graph: &TemporalGraph,
+        keys: &Keys<'_>,
+        motif: &Motif,
+        anchor: &Anchor,
+        prune: Prune,
+        max_bytes: u64,
+    ) -> Result<GpuPaths> {
+        let (on_device, on_device_keys) = (&self.graph, &self.keys);
+        if anchor.is_tree() && prune == Prune::Off {
+            return GpuPaths::number_tree(on_device, self.lists(graph)?, on_device_keys, &Recipe::new(motif, anchor), max_bytes);
+        }
+        // A software driver runs kernels on the same cores, where searches that branch apart take several times as long as on the processor
+        // itself.
+        if on_device.device.target().class == AdapterClass::Software {
+            let paths = Paths::new(graph, keys, motif, anchor, prune, max_bytes)?;
+            return GpuPaths::upload(on_device, on_device_keys, &paths, u64::MAX);
+        }
+        GpuPaths::number(on_device, on_device_keys, motif, anchor, prune, max_bytes, u64::MAX)
+    }
 }
 
 impl<'g> OpenEngine<'g> {
     /// Numbers the paths of an anchor; the table of units takes at most `max_bytes`.
     pub fn number(&self, motif: &Motif, anchor: &Anchor, prune: Prune, max_bytes: u64) -> Result<Box<dyn Numbered + 'g>> {
-        let on_processor = || Paths::new(self.graph, self.keys, motif, anchor, prune, max_bytes);
-        match &self.gpu {
-            None => Ok(Box::new(on_processor()?)),
-            // Trees have no kernels. A software driver runs kernels on the same cores, where searches that branch apart take several times as
-            // long as on the processor itself.
-            Some((graph, keys)) if anchor.is_tree() || graph.device.target().class == AdapterClass::Software => {
-                Ok(Box::new(GpuPaths::upload(graph, keys, &on_processor()?, u64::MAX)?))
-            }
-            Some((graph, keys)) => Ok(Box::new(GpuPaths::number(graph, keys, motif, anchor, prune, max_bytes, u64::MAX)?)),
-        }
+        Ok(match &self.gpu {
+            None => Box::new(Paths::new(self.graph, self.keys, motif, anchor, prune, max_bytes)?),
+            Some(gpu) => Box::new(gpu.number(self.graph, self.keys, motif, anchor, prune, max_bytes)?),
+        })
     }
 }
 
@@ -90,12 +131,12 @@ pub fn phases(
     samples: u64,
 ) -> Result<Vec<(String, f64)>> {
     let keys = Keys::new(graph, options.delta, options.ties);
-    let paths = Paths::new(graph, &keys, motif, anchor, prune, options.memory_limit_bytes)?;
-    let (gpu_graph, gpu_keys) = (GpuGraph::upload(device, graph)?, GpuKeys::upload(device, graph, &keys)?);
-    let numbered = GpuPaths::upload(&gpu_graph, &gpu_keys, &paths, u64::MAX)?;
-    let width = paths.total().div_ceil((samples / u64::from(NUM_REPLICATES)).max(1)).max(1);
+    let gpu = OnDevice::upload(device, graph, &keys)?;
+    let numbered = gpu.number(graph, &keys, motif, anchor, prune, options.memory_limit_bytes)?;
+    let total = numbered.total();
+    let width = total.div_ceil((samples / u64::from(NUM_REPLICATES)).max(1)).max(1);
     let draws: Vec<Draws> = (0..8)
-        .map(|r| Draws { strata: Strata { width, key: Key::new(options.seed).stream(r) }, range: 0..paths.total().div_ceil(width) })
+        .map(|r| Draws { strata: Strata { width, key: Key::new(options.seed).stream(r) }, range: 0..total.div_ceil(width) })
         .collect();
     let (times, _) = numbered.phases(&draws, 10)?;
     Ok(times)

@@ -10,6 +10,7 @@ use kernels_gen::{KernelSource, Target};
 use std::sync::Arc;
 
 mod motifs;
+mod trees;
 
 /// The twins of every hand-written kernel.
 pub fn twins() -> Vec<Twin> {
@@ -97,7 +98,7 @@ pub fn cases(target: &Target, seed: u64) -> Result<Vec<TwinCase>> {
         scale_add(target, "1,000,003 elements", key.stream(4), 1_000_003)?,
         gemm_reference(target, "48 x 272 x 20", key.stream(5), [48, 272, 20])?,
     ];
-    Ok(shared.into_iter().chain(motifs::cases(target, key.stream(6))?).collect())
+    Ok(shared.into_iter().chain(motifs::cases(target, key.stream(6))?).chain(trees::cases(target, key.stream(7))?).collect())
 }
 
 /// `count` words of `key`, from block `first` on.

@@ -8,6 +8,7 @@ use kernels_gen::{AdapterClass, DType};
 use crate::device::{DeviceTensor, Executor};
 use crate::error::Result;
 use crate::motifs::gpu::graph::upload;
+use crate::motifs::gpu::trees::{TreeTables, draw_trees};
 use crate::motifs::gpu::{GpuGraph, GpuKeys, ScanKernels, Values};
 use crate::motifs::paths::{Draws, Numbered, Paths, Recipe, SideEdges, Strata, Tally, Unit, first_path};
 use crate::plan::{Command, ExecutionPlan, SlotId, SlotRole, fold_workgroups};
@@ -18,9 +19,8 @@ use crate::shaders;
 const STATE_WORDS: u64 = 110;
 /// Words of a total in `sum_tallies.wgsl`.
 const TOTAL_WORDS: usize = 10;
-/// Words of the parameters of `draw_paths.wgsl`, and its replicates that draw together.
-const DRAW_PARAMS: usize = 40;
-const TEAM: u32 = 8;
+/// Replicates that draw together in `strata.wgsl`.
+pub(super) const TEAM: u32 = 8;
 /// Dispatches that chains are counted in at most before the host looks whether any is left.
 const MAX_CHAIN_DISPATCHES: u64 = 4;
 
@@ -30,11 +30,21 @@ pub(in crate::motifs) struct GpuPaths {
     pub(super) keys: GpuKeys,
     pub(super) recipe: Recipe,
     pub(super) total: u64,
-    pub(super) row_side: Option<usize>,
-    /// Most paths of a unit.
+    /// Most paths of a unit, or more.
     pub(super) most_paths: u64,
     pub(super) units: Vec<UnitChunk>,
-    pub(super) sides: Vec<DeviceTensor>,
+    pub(super) edges: Edges,
+}
+
+/// What the edges around a centre are drawn from.
+pub(super) enum Edges {
+    /// The windows that units have in these lists, one for each side.
+    Sides {
+        lists: Vec<DeviceTensor>,
+        /// Of rows: which side they hold.
+        row_side: Option<usize>,
+    },
+    Tree(TreeTables),
 }
 
 /// Consecutive units in one binding.
@@ -84,7 +94,7 @@ impl GpuPaths {
     pub fn upload(graph: &GpuGraph, keys: &GpuKeys, paths: &Paths<'_>, max_binding_bytes: u64) -> Result<Self> {
         let device = &graph.device;
         let side = |side: &SideEdges<'_>| upload(device, "the list of a side's edges", &side.entries);
-        let sides = paths.units.sides.iter().map(side).collect::<Result<_>>()?;
+        let lists = paths.units.sides.iter().map(side).collect::<Result<_>>()?;
         let table = &paths.units.table;
         let most = (max_binding_bytes.min(device.info().limits.max_binding_bytes) / size_of::<Unit>() as u64).saturating_sub(1).max(1);
         let size = (table.len() - 1).min(most as usize).max(1);
@@ -104,10 +114,9 @@ impl GpuPaths {
             keys: keys.clone(),
             recipe: paths.recipe.clone(),
             total: paths.units.total(),
-            row_side: paths.units.row_side,
             most_paths: table.windows(2).map(|pair| first_path(&pair[1]) - first_path(&pair[0])).max().unwrap_or(0),
             units: (0..table.len() - 1).step_by(size).map(chunk).collect::<Result<_>>()?,
-            sides,
+            edges: Edges::Sides { lists, row_side: paths.units.row_side },
         })
     }
 
@@ -123,21 +132,29 @@ impl GpuPaths {
         let software = target.class == AdapterClass::Software;
         let (most_lanes, per_lane) = if software { (4_096, 128) } else { (65_536, 8) };
         let per_list = 3 * self.keys.max_search + 12;
-        let per_lane = (bound.saturating_sub(most_lanes as u32) / (150 + per_list * num_lists)).clamp(1, per_lane);
+        let per_draw = match &self.edges {
+            Edges::Sides { .. } => 150,
+            Edges::Tree(tree) => tree.per_draw(recipe),
+        };
+        let per_lane = (bound.saturating_sub(most_lanes as u32) / (per_draw + per_list * num_lists)).clamp(1, per_lane);
         let replicates = if together { TEAM } else { 1 };
-        let draws = strata.saturating_mul(u64::from(replicates));
-        let num_lanes = (draws.div_ceil(u64::from(per_lane)).next_multiple_of(64)).clamp(64, most_lanes) as u32;
+        let num_draws = strata.saturating_mul(u64::from(replicates));
+        let num_lanes = (num_draws.div_ceil(u64::from(per_lane)).next_multiple_of(64)).clamp(64, most_lanes) as u32;
         let team = num_lanes / replicates;
 
         let kernel = |name: &str| shaders::kernel(name, &target).map(Arc::new);
         let strict = if self.keys.is_strict { "_strict" } else { "" };
-        let rows = if self.row_side.is_some() { "_rows" } else { "" };
         let drawn_below = match width {
             _ if self.most_paths >= 1 << 30 || width >= 1 << 32 => "_wide",
             1 => "_enumerate",
             _ => "",
         };
-        let draw_kernel = kernel(&format!("draw_paths{rows}{drawn_below}{strict}"))?;
+        let draws = match &self.edges {
+            Edges::Sides { row_side: None, .. } => "draw_paths",
+            Edges::Sides { row_side: Some(_), .. } => "draw_paths_rows",
+            Edges::Tree(_) => draw_trees(recipe),
+        };
+        let draw_kernel = kernel(&format!("{draws}{drawn_below}{strict}"))?;
         let look_up = kernel(&format!("look_up_lists{strict}"))?;
         let longest_gap = recipe.gaps().map(|gap| gap.len()).max().unwrap_or(0);
         // The kernel that counts, the lists it can merge, and the iterations it counts for an element; see the shader.
@@ -162,8 +179,16 @@ impl GpuPaths {
         let bounds = input(&mut plan, "bounds", &self.keys.bounds);
         let keys = input(&mut plan, "keys", &self.keys.of_edge);
         let pairs = input(&mut plan, "pairs", &self.keys.pairs);
-        let sides: Vec<SlotId> = self.sides.iter().map(|side| input(&mut plan, "side", side)).collect();
-        let side = |j: usize| sides.get(j).or(sides.first()).copied().unwrap_or(edges);
+        let mut draw_slots = vec![units];
+        match &self.edges {
+            Edges::Sides { lists, .. } => {
+                let sides: Vec<SlotId> = lists.iter().map(|side| input(&mut plan, "side", side)).collect();
+                let side = |j: usize| sides.get(j).or(sides.first()).copied().unwrap_or(edges);
+                draw_slots.extend([edges, side(0), side(1)]);
+            }
+            Edges::Tree(tree) => draw_slots.extend(tree.tensors().map(|tensor| input(&mut plan, "tree", tensor))),
+        }
+        draw_slots.extend([bounds, keys]);
 
         let words = |n: u64| 4 * n * u64::from(num_lanes);
         let slots = u64::from(per_lane);
@@ -178,7 +203,8 @@ impl GpuPaths {
 
         let lanes = fold_workgroups(u64::from(num_lanes / draw_kernel.workgroup_size[0]), target.max_workgroups_per_dim)?;
         let draw = plan.commands.len();
-        plan.dispatch(&draw_kernel, &[units, edges, side(0), side(1), bounds, keys, drawn], &[0; DRAW_PARAMS], [0; 3]);
+        draw_slots.push(drawn);
+        plan.dispatch(&draw_kernel, &draw_slots, &vec![0; draw_kernel.num_params], [0; 3]);
         let scan = ScanKernels::new(&target)?;
         scan.record(&mut plan, Values { slot: drawn, offset: 0, stride: 1, count: num_lanes }, (flags, 0))?;
         let look_up_params = self.look_up_params(num_lanes, per_lane, team, records);
@@ -264,29 +290,48 @@ impl GpuPaths {
     }
 
     fn draw_params(&self, rounds: &Rounds, chunk: &UnitChunk, draws: &[Draws], first: u64, num_strata: u32) -> Vec<u32> {
-        let words = |n: u64| [n as u32, (n >> 32) as u32];
         let recipe = &self.recipe;
-        let width = draws[0].strata.width;
-        let mut params = vec![rounds.num_lanes, rounds.per_lane];
-        params.extend(words(first));
-        params.push(num_strata);
-        params.extend(words(width));
-        params.extend(words(width.wrapping_neg() % width));
-        params.extend(words(chunk.paths.start));
-        params.extend(words(chunk.paths.end));
-        params.extend([chunk.num_units, chunk.first_unit, recipe.placed.len() as u32 - 1, self.row_side.unwrap_or(0) as u32]);
+        let (num_lanes, per_lane, turns) = (rounds.num_lanes, rounds.per_lane, TEAM / rounds.replicates);
+        let size = RoundSize { num_lanes, per_lane, turns, first, num_strata };
+        let units = [chunk.num_units, chunk.first_unit];
+        let row_side = match &self.edges {
+            Edges::Sides { row_side, .. } => row_side.unwrap_or(0) as u32,
+            Edges::Tree(tree) => return tree.params(recipe, self.keys.num_keys, |own| size.params(draws, &chunk.paths, units, own)),
+        };
         let ends = recipe.placed.iter().enumerate().skip(1).map(|(j, placed)| (placed.at as u32) << j).sum();
         let order = match recipe.placed.as_slice() {
             [_, a, b] => 1 + u32::from(a.position > b.position) + if a.after == b.after { 0 } else { 2 },
             _ => 0,
         };
-        params.extend([ends, order, self.keys.num_keys, draws.len() as u32, TEAM / rounds.replicates]);
+        size.params(draws, &chunk.paths, units, &[recipe.placed.len() as u32 - 1, row_side, ends, order, self.keys.num_keys])
+    }
+}
+
+/// Size of a round of `draw_paths.wgsl` or `draw_trees.wgsl`, and its first stratum.
+pub(super) struct RoundSize {
+    pub num_lanes: u32,
+    pub per_lane: u32,
+    /// Strata that the members of a team draw from in turn; 1 where each draws for a replicate of its own.
+    pub turns: u32,
+    pub first: u64,
+    pub num_strata: u32,
+}
+
+impl RoundSize {
+    /// Parameters of the kernel for these replicates and the path numbers of these units (how many, the first of them); `own` are those that
+    /// other kernels do not have.
+    pub fn params(&self, draws: &[Draws], paths: &Range<u64>, units: [u32; 2], own: &[u32]) -> Vec<u32> {
+        let words = |n: u64| [n as u32, (n >> 32) as u32];
+        let width = draws[0].strata.width;
+        let numbers = [words(width), words(width.wrapping_neg() % width), words(paths.start), words(paths.end)].concat();
+        let replicates = [draws.len() as u32, self.turns];
+        let round = [self.num_lanes, self.per_lane];
+        let mut params = [&round[..], &words(self.first), &[self.num_strata], &numbers, &units, own, &replicates].concat();
         // The keys are vectors, which begin at a multiple of 16 bytes.
-        params.resize(24, 0);
-        for draws in draws {
-            params.extend(draws.strata.key.words());
-        }
-        params.resize(DRAW_PARAMS, 0);
+        params.resize(params.len().next_multiple_of(4), 0);
+        let end = params.len() + 2 * TEAM as usize;
+        params.extend(draws.iter().flat_map(|draws| draws.strata.key.words()));
+        params.resize(end, 0);
         params
     }
 }

@@ -4,7 +4,7 @@ use bytemuck::Pod;
 use kernels_gen::DType;
 
 use crate::device::{Device, DeviceTensor};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::motifs::TemporalGraph;
 use crate::motifs::graph::{Adjacency, Pairs};
 use crate::motifs::paths::Keys;
@@ -68,18 +68,20 @@ pub(super) fn part_starts(parts: [&[u32]; 4]) -> [u32; 3] {
     [a, a + b, a + b + c]
 }
 
+/// Refuses what one binding of `device` does not hold.
+pub(in crate::motifs) fn check_binding(device: &Device, what: &str, bytes: u64) -> Result<()> {
+    let limit = device.info().limits.max_binding_bytes;
+    if bytes <= limit {
+        return Ok(());
+    }
+    let name = &device.info().name;
+    Err(Error::limit(format!("{what} takes {bytes} bytes in one binding, {name} allows {limit}; take a smaller graph or --engine cpu")))
+}
+
 /// Copies words to the device as one tensor that a kernel can bind; at least one element, since a binding is never empty.
 pub(in crate::motifs) fn upload<T: Pod>(device: &Device, what: &str, words: &[T]) -> Result<DeviceTensor> {
     let words: &[u32] = bytemuck::cast_slice(words);
-    let limit = device.info().limits.max_binding_bytes;
-    let bytes = 4 * words.len() as u64;
-    if bytes > limit {
-        let name = &device.info().name;
-        return Err(Error::new(
-            ErrorKind::Limit,
-            format!("{what} takes {bytes} bytes in one binding, {name} allows {limit}; take a smaller graph or --engine cpu"),
-        ));
-    }
+    check_binding(device, what, 4 * words.len() as u64)?;
     let words = if words.is_empty() { &[0] } else { words };
     DeviceTensor::upload(device, &HostTensor::from_bytes(DType::U32, vec![words.len()], bytemuck::cast_slice(words))?)
 }
@@ -89,7 +91,8 @@ impl GpuGraph {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Limit`] where a part does not fit one binding, with its size; [`ErrorKind::OutOfMemory`].
+    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) where a part does not fit one binding, with its size;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
     pub fn upload(device: &Device, graph: &TemporalGraph) -> Result<Self> {
         let edges = upload(device, "the list of edges", &graph.edges)?;
         let of_edge = upload(device, "the list of pairs of edges", &graph.pairs.of_edge)?;
@@ -113,13 +116,7 @@ impl GpuKeys {
         let pairs = &graph.pairs;
         let parts = pairs_parts(pairs, keys);
         let total: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        let (limit, bytes) = (device.info().limits.max_binding_bytes, 4 * total);
-        if bytes > limit {
-            let name = &device.info().name;
-            return Err(Error::limit(format!(
-                "the pair lists take {bytes} bytes in one binding, {name} allows {limit}; take a smaller graph or --engine cpu"
-            )));
-        }
+        check_binding(device, "the list of pairs", 4 * total)?;
         let lengths = |starts: &[u32]| starts.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
         // A search halves what is left until nothing is, and looks once more whether that is so.
         let max_search = lengths(&pairs.offsets).max(lengths(&pairs.starts)).checked_ilog2().map_or(1, |log| log + 2);

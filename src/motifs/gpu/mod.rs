@@ -5,12 +5,15 @@ mod draw;
 mod graph;
 mod number;
 mod scan;
+mod trees;
 mod units;
 
 pub use cases::{NumberingCase, numbering_cases};
 pub(in crate::motifs) use draw::GpuPaths;
 pub(in crate::motifs) use graph::{GpuGraph, GpuKeys};
 pub use scan::{MAX_SCAN, ScanKernels, Values};
+pub(in crate::motifs) use trees::GpuLists;
+pub(crate) use trees::{TreeRound, tree_round};
 
 #[cfg(test)]
 mod check;

@@ -4,7 +4,7 @@ use kernels_gen::DType;
 
 use crate::device::{Device, DeviceTensor, Executor};
 use crate::error::{Error, Result};
-use crate::motifs::gpu::draw::UnitChunk;
+use crate::motifs::gpu::draw::{Edges, UnitChunk};
 use crate::motifs::gpu::number::{Centres, GraphSlots, Layout, NumberKernels, ROW_BYTES, RowRange, UNIT_BYTES, shift_params};
 use crate::motifs::gpu::{GpuGraph, GpuKeys, GpuPaths, MAX_SCAN};
 use crate::motifs::paths::{Embedding, Prune, Recipe, SOURCE, Unit, check_table, first_path, too_many};
@@ -46,7 +46,8 @@ impl GpuPaths {
         let sides = (1..recipe.placed.len()).map(|j| numbering.side(j)).collect::<Result<Vec<_>>>()?;
         let NumberedUnits { chunks: units, most_paths, row_side } = numbering.units(&sides)?;
         let total = units.last().map_or(0, |chunk| chunk.paths.end);
-        Ok(GpuPaths { graph: graph.clone(), keys: keys.clone(), recipe, total, row_side, most_paths, units, sides })
+        let edges = Edges::Sides { lists: sides, row_side };
+        Ok(GpuPaths { graph: graph.clone(), keys: keys.clone(), recipe, total, most_paths, units, edges })
     }
 }
 
@@ -426,16 +427,17 @@ mod tests {
 
     /// Compares sides, table, totals and ends of what the device and the processor number.
     fn compare(paths: &GpuPaths, units: &Units<'_>, max_units: usize, what: &str) {
-        assert_eq!((paths.total, paths.row_side), (units.total(), units.row_side), "{what}");
+        let Edges::Sides { lists, row_side } = &paths.edges else { panic!("{what}: a path has sides") };
+        assert_eq!((paths.total, *row_side), (units.total(), units.row_side), "{what}");
         let most = units.table.windows(2).map(|pair| first_path(&pair[1]) - first_path(&pair[0])).max();
         assert_eq!(paths.most_paths, most.unwrap_or(0), "{what}");
-        for (side, expected) in paths.sides.iter().zip(&units.sides) {
+        for (side, expected) in lists.iter().zip(&units.sides) {
             let words = words_of(side);
             let entries = expected.entries.len();
             assert_eq!(words[..2 * entries], expected.entries.concat(), "{what}");
             assert_eq!(words[words.len() - expected.offsets.len()..], expected.offsets[..], "{what}");
         }
-        assert_eq!(paths.sides.len(), units.sides.len());
+        assert_eq!(lists.len(), units.sides.len());
         let num_units = units.table.len() - 1;
         let size = num_units.min(max_units).max(1);
         assert_eq!(paths.units.len(), num_units.div_ceil(size), "{what}");
