@@ -13,7 +13,7 @@ pub(in crate::motifs) use draw::GpuPaths;
 pub(in crate::motifs) use graph::{GpuGraph, GpuKeys};
 pub use scan::{MAX_SCAN, ScanKernels, Values};
 pub(in crate::motifs) use trees::GpuLists;
-pub(crate) use trees::{TreeRound, tree_round};
+pub(crate) use trees::{TreeDraws, TreeRound, tree_round};
 
 #[cfg(test)]
 mod check;

@@ -294,18 +294,24 @@ pub(crate) struct TreeRound {
     pub num_valid: u64,
 }
 
-/// A round of up to 8 replicates over all trees of an anchor in `graph`; `lanes` are invocations and the strata of each; for numbers of any
-/// size if `is_wide`.
-pub(crate) fn tree_round(
-    target: &Target,
-    graph: &TemporalGraph,
-    (delta, ties): (i64, Ties),
-    (motif, anchor): (&Motif, &Anchor),
-    key: kernels_gen::threefry::Key,
-    lanes: [u32; 2],
-    num_replicates: u32,
-    is_wide: bool,
-) -> Result<TreeRound> {
+/// What a [`TreeRound`] draws.
+pub(crate) struct TreeDraws<'m> {
+    pub motif: &'m Motif,
+    pub anchor: &'m Anchor,
+    pub delta: i64,
+    pub ties: Ties,
+    pub key: kernels_gen::threefry::Key,
+    /// Invocations, and strata each draws from.
+    pub lanes: [u32; 2],
+    /// At most 8.
+    pub num_replicates: u32,
+    /// Whether by the kernel for numbers of any size.
+    pub is_wide: bool,
+}
+
+/// A round over all trees of an anchor in `graph`.
+pub(crate) fn tree_round(target: &Target, graph: &TemporalGraph, wanted: &TreeDraws<'_>) -> Result<TreeRound> {
+    let &TreeDraws { motif, anchor, delta, ties, key, lanes, num_replicates, is_wide } = wanted;
     let keys = Keys::new(graph, delta, ties);
     let paths = Paths::new(graph, &keys, motif, anchor, Prune::Off, u64::MAX)?;
     let (recipe, total) = (&paths.recipe, paths.units.total());

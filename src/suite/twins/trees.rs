@@ -2,7 +2,7 @@
 
 use super::{Agreement, TwinCase};
 use crate::error::Result;
-use crate::motifs::gpu::{TreeRound, tree_round};
+use crate::motifs::gpu::{TreeDraws, TreeRound, tree_round};
 use crate::motifs::{Anchor, Motif, TemporalGraph, Ties};
 use kernels_gen::Target;
 use kernels_gen::threefry::Key;
@@ -70,19 +70,19 @@ fn rounds(target: &Target, key: Key) -> Result<Vec<(String, TreeRound)>> {
         let motif = Motif::parse(tree.motif)?;
         let anchor = Anchor::parse(tree.anchor, &motif)?;
         for ties in [Ties::Order, Ties::Strict] {
-            let lanes = [128, tree.per_lane];
-            let round = tree_round(
-                target,
-                &graph,
-                (delta.into(), ties),
-                (&motif, &anchor),
-                key.stream(1),
-                lanes,
-                tree.num_replicates,
-                tree.is_wide,
-            )?;
+            let wanted = TreeDraws {
+                motif: &motif,
+                anchor: &anchor,
+                delta: delta.into(),
+                ties,
+                key: key.stream(1),
+                lanes: [128, tree.per_lane],
+                num_replicates: tree.num_replicates,
+                is_wide: tree.is_wide,
+            };
+            let round = tree_round(target, &graph, &wanted)?;
             let kernel = round.plan.kernels.last().map(|kernel| kernel.name.clone()).unwrap_or_default();
-            rounds.push((format!("weigh_subtrees and {kernel}, {} {anchor}", motif.name()), round));
+            rounds.push((format!("weigh_subtrees and {kernel}, {} {anchor}, {} valid trees", motif.name(), round.num_valid), round));
         }
     }
     Ok(rounds)
