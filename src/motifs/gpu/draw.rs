@@ -1,26 +1,19 @@
 //! Draws and counts on the device: draw, look up, prefix sum, chains, and a sum for each replicate.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use kernels_gen::{AdapterClass, DType};
 
 use crate::device::{DeviceTensor, Executor};
 use crate::error::Result;
 use crate::motifs::gpu::graph::upload;
+use crate::motifs::gpu::round::{Bound, Buffers, Inputs, Merge, Round, RoundKernels, TEAM, UnitRange, draw_paths, totals};
 use crate::motifs::gpu::trees::{TreeTables, draw_trees};
-use crate::motifs::gpu::{GpuGraph, GpuKeys, ScanKernels, Values};
+use crate::motifs::gpu::{GpuGraph, GpuKeys};
 use crate::motifs::paths::{Draws, Numbered, Paths, Recipe, SideEdges, Strata, Tally, Unit, first_path};
-use crate::plan::{Command, ExecutionPlan, SlotId, SlotRole, fold_workgroups};
+use crate::plan::{Command, ExecutionPlan, SlotId, SlotRole};
 use crate::progress::Part;
-use crate::shaders;
 
-/// Words of an invocation's state in `count_chains.wgsl`.
-const STATE_WORDS: u64 = 110;
-/// Words of a total in `sum_tallies.wgsl`.
-const TOTAL_WORDS: usize = 10;
-/// Replicates that draw together in `strata.wgsl`.
-pub(super) const TEAM: u32 = 8;
 /// Dispatches that chains are counted in at most before the host looks whether any is left.
 const MAX_CHAIN_DISPATCHES: u64 = 4;
 
@@ -57,12 +50,15 @@ pub(super) struct UnitChunk {
     pub(super) paths: Range<u64>,
 }
 
+impl UnitChunk {
+    fn range(&self) -> UnitRange {
+        UnitRange { num_units: self.num_units, first_unit: self.first_unit, paths: self.paths.clone() }
+    }
+}
+
 /// Loaded plans of one size of rounds, and the places of what changes from round to round.
-struct Rounds {
-    num_lanes: u32,
-    per_lane: u32,
-    /// Replicates that draw together.
-    replicates: u32,
+struct Rounds<'p> {
+    shape: Round<'p>,
     /// Draws, looks up and counts.
     round: Executor,
     units: SlotId,
@@ -75,13 +71,6 @@ struct Rounds {
     totals: SlotId,
     /// Kernel of each command of a round.
     names: Vec<String>,
-}
-
-impl Rounds {
-    /// Strata of a round.
-    fn strata(&self) -> u64 {
-        u64::from(self.num_lanes / self.replicates) * u64::from(self.per_lane)
-    }
 }
 
 impl GpuPaths {
@@ -122,7 +111,7 @@ impl GpuPaths {
 
     /// Loads the plans for rounds of at most `strata` strata of at most `width` numbers, and `num_totals` sums; `together`: of TEAM replicates at
     /// once.
-    fn rounds(&self, strata: u64, width: u64, num_totals: usize, together: bool) -> Result<Rounds> {
+    fn rounds(&self, strata: u64, width: u64, num_totals: usize, together: bool) -> Result<Rounds<'_>> {
         let device = &self.graph.device;
         let target = device.target();
         let recipe = &self.recipe;
@@ -140,31 +129,15 @@ impl GpuPaths {
         let replicates = if together { TEAM } else { 1 };
         let num_draws = strata.saturating_mul(u64::from(replicates));
         let num_lanes = (num_draws.div_ceil(u64::from(per_lane)).next_multiple_of(64)).clamp(64, most_lanes) as u32;
-        let team = num_lanes / replicates;
-
-        let kernel = |name: &str| shaders::kernel(name, &target).map(Arc::new);
-        let strict = if self.keys.is_strict { "_strict" } else { "" };
-        let drawn_below = match width {
-            _ if self.most_paths >= 1 << 30 || width >= 1 << 32 => "_wide",
-            1 => "_enumerate",
-            _ => "",
-        };
+        let &GpuKeys { is_strict, num_keys, parts, max_search, .. } = &self.keys;
+        let shape = Round { recipe, is_strict, num_keys, parts, max_search, num_lanes, per_lane, replicates };
         let draws = match &self.edges {
-            Edges::Sides { row_side: None, .. } => "draw_paths",
-            Edges::Sides { row_side: Some(_), .. } => "draw_paths_rows",
+            Edges::Sides { row_side, .. } => draw_paths(*row_side),
             Edges::Tree(_) => draw_trees(recipe),
         };
-        let draw_kernel = kernel(&format!("{draws}{drawn_below}{strict}"))?;
-        let look_up = kernel(&format!("look_up_lists{strict}"))?;
-        let longest_gap = recipe.gaps().map(|gap| gap.len()).max().unwrap_or(0);
-        // The kernel that counts, the lists it can merge, and the iterations it counts for an element; see the shader.
-        let (chains, most, cost) = match longest_gap {
-            0..=4 => ("count_chains", 4, 1),
-            5..=8 => ("count_chains_eight", 8, 1),
-            _ => ("count_chains_long", 32, 34),
-        };
-        let chains = kernel(chains)?;
-        let sum = kernel("sum_tallies")?;
+        let merge = Merge::of(recipe);
+        let kernels = RoundKernels::new(&target, &shape, (draws, Bound::of(width, self.most_paths)), merge)?;
+        let lanes = kernels.grid(&shape)?;
 
         let mut plan = ExecutionPlan::new();
         let mut inputs = Vec::new();
@@ -190,38 +163,20 @@ impl GpuPaths {
         }
         draw_slots.extend([bounds, keys]);
 
-        let words = |n: u64| 4 * n * u64::from(num_lanes);
-        let slots = u64::from(per_lane);
-        let num_gaps = recipe.gaps().count() as u64;
-        let drawn = plan.slot("drawn", 8 + words(3 + slots * recipe.placed.len() as u64), SlotRole::State);
-        let records = 2 * (num_lanes + 1);
-        let found_bytes = 4 * u64::from(records) + words(slots * (u64::from(num_lists) + num_gaps));
-        let found = plan.slot("found", found_bytes, SlotRole::State);
-        let flags = plan.slot("flags", 4, SlotRole::Temp);
-        let state = plan.slot("state", words(STATE_WORDS), SlotRole::State);
-        let unfinished = plan.slot("unfinished", 4, SlotRole::State);
-
-        let lanes = fold_workgroups(u64::from(num_lanes / draw_kernel.workgroup_size[0]), target.max_workgroups_per_dim)?;
-        let draw = plan.commands.len();
-        draw_slots.push(drawn);
-        plan.dispatch(&draw_kernel, &draw_slots, &vec![0; draw_kernel.num_params], [0; 3]);
-        let scan = ScanKernels::new(&target)?;
-        scan.record(&mut plan, Values { slot: drawn, offset: 0, stride: 1, count: num_lanes }, (flags, 0))?;
-        let look_up_params = self.look_up_params(num_lanes, per_lane, team, records);
-        plan.dispatch(&look_up, &[drawn, pairs, of_edge, edges, bounds, keys, found], &look_up_params, lanes);
-        scan.record(&mut plan, Values { slot: found, offset: 0, stride: 1, count: num_lanes }, (flags, 0))?;
+        let buffers = shape.buffers(&mut plan);
+        let slots = Inputs { draw: draw_slots, edges, of_edge, bounds, keys, pairs };
+        let draw = kernels.find(&mut plan, &shape, &slots, &buffers, None)?;
 
         // What the shader counts for a gap: beginning it, its elements and its turns, which take up to eight elements.
         let gap = |gap: Range<usize>| {
             let elements = gap.len() as u64 * u64::from(self.keys.longest) + 1;
-            most + 1 + elements * cost + 2 * (elements / 8 + 2)
+            merge.most() + 1 + elements * merge.cost() + 2 * (elements / 8 + 2)
         };
         let work = u64::from(per_lane) * (2 + recipe.gaps().map(gap).sum::<u64>()) + u64::from(num_lanes);
         let max_steps = bound.saturating_sub(num_lanes).clamp(1024, 1 << 18);
         let needed = work.div_ceil(u64::from(max_steps));
-        let chains_params = |resume: bool| self.chains_params(num_lanes, per_lane, team, records, resume, max_steps);
         for n in 0..needed.clamp(1, MAX_CHAIN_DISPATCHES) {
-            plan.dispatch(&chains, &[drawn, found, pairs, state, unfinished], &chains_params(n > 0), lanes);
+            kernels.count(&mut plan, &shape, pairs, &buffers, (n > 0, max_steps))?;
         }
         let round = Executor::load(device, &plan)?;
         for (slot, tensor) in inputs {
@@ -239,123 +194,51 @@ impl GpuPaths {
         let mut rest = None;
         if needed > MAX_CHAIN_DISPATCHES {
             let mut more = ExecutionPlan::new();
-            let here = [drawn, found, pairs].map(|slot| (slot, shared(&mut more, slot, SlotRole::Input, &plan)));
-            let state_here = shared(&mut more, state, SlotRole::State, &plan);
-            let flag = more.slot("unfinished", 4, SlotRole::State);
-            more.commands.push(Command::Clear { slot: flag });
-            more.dispatch(&chains, &[here[0].1, here[1].1, here[2].1, state_here, flag], &chains_params(true), lanes);
+            let from = [buffers.drawn, buffers.found, pairs, buffers.state];
+            let [drawn, found, pairs] = [from[0], from[1], from[2]].map(|slot| shared(&mut more, slot, SlotRole::Input, &plan));
+            let state = shared(&mut more, buffers.state, SlotRole::State, &plan);
+            let unfinished = more.slot("unfinished", 4, SlotRole::State);
+            more.commands.push(Command::Clear { slot: unfinished });
+            kernels.count(&mut more, &shape, pairs, &Buffers { drawn, found, state, unfinished, ..buffers }, (true, max_steps))?;
             let executor = Executor::load(device, &more)?;
-            for (from, to) in here.into_iter().chain([(state, state_here)]) {
+            for (from, to) in from.into_iter().zip([drawn, found, pairs, state]) {
                 share(&executor, to, from)?;
             }
-            rest = Some((executor, flag));
+            rest = Some((executor, unfinished));
         }
         let mut sums = ExecutionPlan::new();
-        let state_here = shared(&mut sums, state, SlotRole::State, &plan);
-        let totals = sums.slot("totals", 4 * (TOTAL_WORDS * num_totals.max(1)) as u64, SlotRole::State);
-        sums.dispatch(&sum, &[state_here, totals], &[num_lanes, team, 0], [1, 1, 1]);
+        let state = shared(&mut sums, buffers.state, SlotRole::State, &plan);
+        let totals = totals(&mut sums, num_totals);
+        kernels.sum(&mut sums, &shape, state, totals, 0);
         let sum = Executor::load(device, &sums)?;
-        share(&sum, state_here, state)?;
+        share(&sum, state, buffers.state)?;
         let name = |command: &Command| match command {
             Command::Dispatch { kernel, .. } => plan.kernels[kernel.0 as usize].name.clone(),
             _ => String::new(),
         };
         let names = plan.commands.iter().map(name).collect();
-        Ok(Rounds { num_lanes, per_lane, replicates, round, units, draw, lanes, rest, sum, totals, names })
+        Ok(Rounds { shape, round, units, draw, lanes, rest, sum, totals, names })
     }
 
-    fn look_up_params(&self, num_lanes: u32, per_lane: u32, team: u32, records: u32) -> Vec<u32> {
-        let recipe = &self.recipe;
-        let [destinations, starts, list] = self.keys.parts;
-        let num_gaps = recipe.gaps().count() as u32;
-        let mut params = vec![num_lanes, per_lane, team, recipe.placed.len() as u32, recipe.lists.len() as u32, num_gaps];
-        params.extend([recipe.first() as u32, recipe.last() as u32, destinations, starts, list, self.keys.num_keys, records]);
-        params.push(self.keys.max_search);
-        // The lists are vectors, which begin at a multiple of 16 bytes.
-        params.resize(16, 0);
-        params.extend(recipe.lookup.iter().map(|&i| list_word(recipe, i)));
-        params.resize(16 + 32, 0);
-        params
-    }
-
-    fn chains_params(&self, num_lanes: u32, per_lane: u32, team: u32, records: u32, resume: bool, max_steps: u32) -> Vec<u32> {
-        let recipe = &self.recipe;
-        let (mut ends, mut alone) = (0u32, 0u32);
-        for gap in recipe.gaps() {
-            ends |= 1 << (gap.end - 1);
-            alone |= if gap.len() == 1 { 1 << gap.start } else { 0 };
+    fn draw_params(&self, rounds: &Rounds<'_>, chunk: &UnitChunk, draws: &[Draws], first: u64, num_strata: u32) -> Vec<u32> {
+        let shape = &rounds.shape;
+        match &self.edges {
+            Edges::Sides { row_side, .. } => shape.path_params(*row_side, &chunk.range(), draws, (first, num_strata)),
+            Edges::Tree(tree) => tree.params(&self.recipe, self.keys.num_keys, |own| {
+                shape.size(first, num_strata).params(draws, &chunk.paths, [chunk.num_units, chunk.first_unit], own)
+            }),
         }
-        let num_lists = recipe.lists.len() as u32;
-        vec![num_lanes, per_lane, team, num_lists, self.keys.parts[2], records, u32::from(resume), max_steps, ends, alone]
     }
-
-    fn draw_params(&self, rounds: &Rounds, chunk: &UnitChunk, draws: &[Draws], first: u64, num_strata: u32) -> Vec<u32> {
-        let recipe = &self.recipe;
-        let (num_lanes, per_lane, turns) = (rounds.num_lanes, rounds.per_lane, TEAM / rounds.replicates);
-        let size = RoundSize { num_lanes, per_lane, turns, first, num_strata };
-        let units = [chunk.num_units, chunk.first_unit];
-        let row_side = match &self.edges {
-            Edges::Sides { row_side, .. } => row_side.unwrap_or(0) as u32,
-            Edges::Tree(tree) => return tree.params(recipe, self.keys.num_keys, |own| size.params(draws, &chunk.paths, units, own)),
-        };
-        let ends = recipe.placed.iter().enumerate().skip(1).map(|(j, placed)| (placed.at as u32) << j).sum();
-        let order = match recipe.placed.as_slice() {
-            [_, a, b] => 1 + u32::from(a.position > b.position) + if a.after == b.after { 0 } else { 2 },
-            _ => 0,
-        };
-        size.params(draws, &chunk.paths, units, &[recipe.placed.len() as u32 - 1, row_side, ends, order, self.keys.num_keys])
-    }
-}
-
-/// Size of a round of `draw_paths.wgsl` or `draw_trees.wgsl`, and its first stratum.
-pub(super) struct RoundSize {
-    pub num_lanes: u32,
-    pub per_lane: u32,
-    /// Strata that the members of a team draw from in turn; 1 where each draws for a replicate of its own.
-    pub turns: u32,
-    pub first: u64,
-    pub num_strata: u32,
-}
-
-impl RoundSize {
-    /// Parameters of the kernel for these replicates and the path numbers of these units (how many, the first of them); `own` are those that
-    /// other kernels do not have.
-    pub fn params(&self, draws: &[Draws], paths: &Range<u64>, units: [u32; 2], own: &[u32]) -> Vec<u32> {
-        let words = |n: u64| [n as u32, (n >> 32) as u32];
-        let width = draws[0].strata.width;
-        let numbers = [words(width), words(width.wrapping_neg() % width), words(paths.start), words(paths.end)].concat();
-        let replicates = [draws.len() as u32, self.turns];
-        let round = [self.num_lanes, self.per_lane];
-        let mut params = [&round[..], &words(self.first), &[self.num_strata], &numbers, &units, own, &replicates].concat();
-        // The keys are vectors, which begin at a multiple of 16 bytes.
-        params.resize(params.len().next_multiple_of(4), 0);
-        let end = params.len() + 2 * TEAM as usize;
-        params.extend(draws.iter().flat_map(|draws| draws.strata.key.words()));
-        params.resize(end, 0);
-        params
-    }
-}
-
-/// A list as a word of the parameters of `look_up_lists.wgsl`.
-fn list_word(recipe: &Recipe, i: usize) -> u32 {
-    let list = recipe.lists[i];
-    let (on, opposite) = list.on.unwrap_or((7, false));
-    let [(ja, ea), (jb, eb)] = list.ends;
-    let (after, before) = (list.after.unwrap_or(7), list.before.unwrap_or(7));
-    let (number, gap) = recipe.gaps().enumerate().find(|(_, gap)| gap.contains(&i)).unwrap_or((0, 0..0));
-    let fields =
-        [(on, 0), (usize::from(opposite), 3), (ja, 4), (ea, 7), (jb, 8), (eb, 11), (after, 12), (before, 15), (i, 18), (number, 23)];
-    fields.iter().map(|&(value, at)| (value as u32) << at).sum::<u32>() | u32::from(gap.len() == 1) << 26
 }
 
 impl GpuPaths {
     /// Runs the rounds of `draws`, replicates over the same strata, whose strata meet the units of `chunk`.
-    fn draw_chunk(&self, rounds: &Rounds, chunk: &UnitChunk, draws: &[Draws], part: &Part<'_>) -> Result<()> {
+    fn draw_chunk(&self, rounds: &Rounds<'_>, chunk: &UnitChunk, draws: &[Draws], part: &Part<'_>) -> Result<()> {
         rounds.round.bind(rounds.units, &chunk.table)?;
         let Draws { strata: Strata { width, .. }, range } = &draws[0];
         let begin = range.start.max(chunk.paths.start / width);
         let end = range.end.min(chunk.paths.end.div_ceil(*width));
-        let per_round = rounds.strata();
+        let per_round = rounds.shape.strata();
         let mut first = begin;
         while first < end {
             let num_strata = (end - first).min(per_round);
@@ -384,7 +267,7 @@ impl GpuPaths {
         let Draws { strata, range } = &draws[0];
         let length = range.end - range.start;
         let rounds = self.rounds(length, draws[0].strata.width, 1, draws.len() > 1)?;
-        let per_round = rounds.strata();
+        let per_round = rounds.shape.strata();
         let mut times: Vec<(String, f64)> = Vec::new();
         let mut num_strata = 0;
         for round in 0..num_rounds {
@@ -424,23 +307,19 @@ impl Numbered for GpuPaths {
         let alike = |d: &Draws| d.range == draws[0].range && d.strata.width == width;
         let together = draws.len() > 1 && draws.iter().all(alike);
         let rounds = self.rounds(longest, width, draws.len(), together)?;
-        for (n, draws) in draws.chunks(rounds.replicates as usize).enumerate() {
+        for (n, draws) in draws.chunks(rounds.shape.replicates as usize).enumerate() {
             for chunk in self.units.iter().filter(|chunk| !chunk.paths.is_empty()) {
                 self.draw_chunk(&rounds, chunk, draws, part)?;
             }
-            let params = [rounds.num_lanes, rounds.num_lanes / rounds.replicates, n as u32 * rounds.replicates];
-            rounds.sum.set_dispatch(0, &params, [draws.len() as u32, 1, 1])?;
+            let total = n as u32 * rounds.shape.replicates;
+            rounds.sum.set_dispatch(0, &rounds.shape.sum_params(total), [draws.len() as u32, 1, 1])?;
             rounds.sum.enqueue(&[])?;
         }
         let bytes = rounds.sum.read(rounds.totals)?;
         let words: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
-        Ok(words.chunks_exact(TOTAL_WORDS).take(draws.len()).map(tally_of).collect())
+        Ok(words.as_chunks().0.iter().take(draws.len()).map(Tally::of_words).collect())
     }
 }
 
-/// A total as `sum_tallies.wgsl` writes it.
-fn tally_of(words: &[u32]) -> Tally {
-    let wide = |at: usize| u64::from(words[at]) | u64::from(words[at + 1]) << 32;
-    let sum = wide(0);
-    Tally { sum, squares: u128::from(wide(2)) | u128::from(wide(4)) << 64, valid: wide(6), nonzero: wide(8), saturated: sum == u64::MAX }
-}
+#[cfg(test)]
+mod device_tests;

@@ -78,6 +78,13 @@ pub(in crate::motifs) fn check_binding(device: &Device, what: &str, bytes: u64) 
     Err(Error::limit(format!("{what} takes {bytes} bytes in one binding, {name} allows {limit}; take a smaller graph or --engine cpu")))
 }
 
+/// Most iterations of a search in the list of a pair or among the pairs of a source.
+pub(super) fn max_search(pairs: &Pairs) -> u32 {
+    let lengths = |starts: &[u32]| starts.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+    // A search halves what is left until nothing is, and looks once more whether that is so.
+    lengths(&pairs.offsets).max(lengths(&pairs.starts)).checked_ilog2().map_or(1, |log| log + 2)
+}
+
 /// Copies words to the device as one tensor that a kernel can bind; at least one element, since a binding is never empty.
 pub(in crate::motifs) fn upload<T: Pod>(device: &Device, what: &str, words: &[T]) -> Result<DeviceTensor> {
     let words: &[u32] = bytemuck::cast_slice(words);
@@ -117,11 +124,8 @@ impl GpuKeys {
         let parts = pairs_parts(pairs, keys);
         let total: u64 = parts.iter().map(|part| part.len() as u64).sum();
         check_binding(device, "the list of pairs", 4 * total)?;
-        let lengths = |starts: &[u32]| starts.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
-        // A search halves what is left until nothing is, and looks once more whether that is so.
-        let max_search = lengths(&pairs.offsets).max(lengths(&pairs.starts)).checked_ilog2().map_or(1, |log| log + 2);
         Ok(GpuKeys {
-            max_search,
+            max_search: max_search(pairs),
             bounds: upload(device, "the windows of keys", &bounds_words(keys))?,
             of_edge: upload(device, "the keys of edges", keys.of_edge.unwrap_or(&[]))?,
             pairs: upload(device, "the pair lists", &parts.concat())?,

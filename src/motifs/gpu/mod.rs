@@ -4,8 +4,10 @@ mod cases;
 mod draw;
 mod graph;
 mod number;
+mod round;
 mod scan;
 mod trees;
+pub(crate) mod trial;
 mod units;
 
 pub use cases::{NumberingCase, numbering_cases};
@@ -14,6 +16,3 @@ pub(in crate::motifs) use graph::{GpuGraph, GpuKeys};
 pub use scan::{MAX_SCAN, ScanKernels, Values};
 pub(in crate::motifs) use trees::GpuLists;
 pub(crate) use trees::{TreeDraws, TreeRound, tree_round};
-
-#[cfg(test)]
-mod check;

@@ -6,8 +6,9 @@ use kernels_gen::{DType, Target};
 
 use crate::device::{Device, DeviceTensor, Executor};
 use crate::error::{Error, ErrorKind, Result};
-use crate::motifs::gpu::draw::{Edges, RoundSize, TEAM, UnitChunk};
+use crate::motifs::gpu::draw::{Edges, UnitChunk};
 use crate::motifs::gpu::graph::{check_binding, upload};
+use crate::motifs::gpu::round::{RoundSize, TEAM};
 use crate::motifs::gpu::{GpuGraph, GpuKeys, GpuPaths, ScanKernels, Values};
 use crate::motifs::paths::{Draws, Keys, Paths, Prune, Recipe, Strata, too_many};
 use crate::motifs::{Anchor, Motif, TemporalGraph, Ties};

@@ -11,11 +11,11 @@ mod units;
 pub(in crate::motifs) use embed::{EMBEDDING_WORDS, Embedded, Embedding, NUM_SLOTS};
 pub(in crate::motifs) use keys::Keys;
 pub(in crate::motifs) use recipe::{Recipe, SOURCE};
-pub(in crate::motifs) use sample::{Paths, Strata, Tally};
+pub(in crate::motifs) use sample::{Paths, Strata, TALLY_WORDS, Tally};
 pub use units::Prune;
 #[cfg(test)]
 pub(in crate::motifs) use units::Units;
-pub(in crate::motifs) use units::{DEAD, SideEdges, Unit, check_table, first_path, too_many, unit};
+pub(in crate::motifs) use units::{DEAD, SideEdges, Unit, check_table, first_path, set_first, too_many, unit};
 
 use std::ops::Range;
 

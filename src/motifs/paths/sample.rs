@@ -38,9 +38,26 @@ pub(in crate::motifs) struct Tally {
     pub saturated: bool,
 }
 
+/// Words of a tally in `tally.wgsl`.
+pub(in crate::motifs) const TALLY_WORDS: usize = 10;
+
 impl Tally {
+    /// The tally of the words of `tally.wgsl`: sum (2), squares (4), valid (2), nonzero (2), each from its low word on.
+    pub fn of_words(words: &[u32; TALLY_WORDS]) -> Self {
+        let wide = |at: usize| u64::from(words[at]) | u64::from(words[at + 1]) << 32;
+        let sum = wide(0);
+        let squares = u128::from(wide(2)) | u128::from(wide(4)) << 64;
+        Tally { sum, squares, valid: wide(6), nonzero: wide(8), saturated: sum == u64::MAX }
+    }
+
+    /// The words of the tally.
+    pub fn words(&self) -> [u32; TALLY_WORDS] {
+        let numbers = [self.sum, self.squares as u64, (self.squares >> 64) as u64, self.valid, self.nonzero];
+        std::array::from_fn(|w| (numbers[w / 2] >> (32 * (w % 2))) as u32)
+    }
+
     /// Adds a valid placement with that count; one that is saturated is the largest there is.
-    fn add(&mut self, count: u64) {
+    pub fn add(&mut self, count: u64) {
         self.nonzero += u64::from(count > 0);
         self.squares = self.squares.saturating_add(u128::from(count) * u128::from(count));
         self.sum = self.sum.saturating_add(count);

@@ -9,6 +9,8 @@ use kernels_gen::Target;
 use kernels_gen::threefry::Key;
 use std::sync::Arc;
 
+mod rounds;
+
 pub(super) fn cases(target: &Target, key: Key) -> Result<Vec<TwinCase>> {
     let mut cases = vec![wide_check(target, key.stream(0), 4_000)?];
     let of = |count, stride, offset, bits| Prefix { count, stride, offset, bits };
@@ -25,6 +27,7 @@ pub(super) fn cases(target: &Target, key: Key) -> Result<Vec<TwinCase>> {
     cases.push(scan(", in folded dispatches", &narrow, key.stream(12), of(100_003, 1, 0, 40))?);
     let numbering = |NumberingCase { name, plan, inputs, output }| TwinCase { name, plan, inputs, output, agreement: Agreement::Exact };
     cases.extend(numbering_cases(target, key.stream(14))?.into_iter().map(numbering));
+    cases.extend(rounds::cases(target, key.stream(15))?);
     Ok(cases)
 }
 
