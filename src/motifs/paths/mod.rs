@@ -80,7 +80,7 @@ mod tests {
 
     fn random_graph(key: Key, vertices: u32, edges: u64, times: u64) -> TemporalGraph {
         let edges = (0..edges).map(|i| {
-            let word = |n: u64, below: u64| (u64::from(key.word(4 * i + n)) * below >> 32) as u32;
+            let word = |n: u64, below: u64| ((u64::from(key.word(4 * i + n)) * below) >> 32) as u32;
             (word(0, vertices.into()), word(1, vertices.into()), i64::from(word(2, times)))
         });
         TemporalGraph::from_edges(edges.collect(), vertices, 0).expect("builds")
