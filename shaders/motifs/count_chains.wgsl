@@ -89,12 +89,13 @@ struct Merge {
   high: array<u32, MOST>,
 }
 
-// Takes the smallest key of all lists, of equal ones that of the last list, if it is below `end`; says whether it is. At most 33 iterations.
-fn merge_step(merge: ptr<function, Merge>, end: u32) -> bool {
+// Takes the smallest key of all `size` lists, of equal ones that of the last list, if it is below `end`; says whether it is. At most 33
+// iterations.
+fn merge_step(merge: ptr<function, Merge>, size: u32, end: u32) -> bool {
   var least = (*merge).fronts[0];
   var which = 0u;
-  for (var j = 1u; j < MOST; j += 1u) {
-    if ((*merge).fronts[j] <= least && (*merge).fronts[j] != NONE) {
+  for (var j = 1u; j < size; j += 1u) {
+    if ((*merge).fronts[j] <= least) {
       least = (*merge).fronts[j];
       which = j;
     }
@@ -181,7 +182,7 @@ fn pick(values: vec4<u32>, taken: vec4<bool>) -> u32 {
 }
 
 // Takes the smallest key of all lists, of equal ones that of the last list, if it is below `end`; says whether it is.
-fn merge_step(merge: ptr<function, Merge>, end: u32) -> bool {
+fn merge_step(merge: ptr<function, Merge>, size: u32, end: u32) -> bool {
   let first = (*merge).first;
 #ifdef EIGHT
   let second = (*merge).second;
@@ -346,7 +347,7 @@ fn count_chains(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) 
     // A few elements a turn, so that beginning and ending, which all wait for, weigh less.
     var goes_on = merging;
     for (var n = 0u; n < TURN && goes_on; n += 1u) {
-      goes_on = merge_step(&merge, high);
+      goes_on = merge_step(&merge, size, high);
       steps += COST;
     }
     steps += 1u;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use kernels_gen::AdapterClass;
 
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::motifs::estimate::NUM_REPLICATES;
 use crate::motifs::gpu::{GpuGraph, GpuKeys, GpuLists, GpuPaths};
 use crate::motifs::paths::{Draws, Keys, Numbered, Paths, Recipe, Strata};
@@ -41,10 +41,35 @@ impl Engine {
     pub(in crate::motifs) fn open<'g>(&self, graph: &'g TemporalGraph, keys: &'g Keys<'g>) -> Result<OpenEngine<'g>> {
         let gpu = match self {
             Engine::Cpu => None,
-            Engine::Gpu(device) => Some(OnDevice::upload(device, graph, keys)?),
+            Engine::Gpu(device) => {
+                check_memory(device, graph, keys)?;
+                Some(OnDevice::upload(device, graph, keys)?)
+            }
         };
         Ok(OpenEngine { graph, keys, gpu })
     }
+}
+
+/// About what the buffers of a round of draws take at most.
+const ROUND_BYTES: u64 = 32 << 20;
+
+/// Refuses a graph that the device's memory limit has no room for, before anything is copied.
+fn check_memory(device: &Device, graph: &TemporalGraph, keys: &Keys<'_>) -> Result<()> {
+    let Some(limit) = device.memory_limit_bytes() else { return Ok(()) };
+    let (edges, vertices) = (graph.edges.len() as u64, u64::from(graph.num_vertices));
+    let (pairs, num_keys) = (graph.pairs.len() as u64, keys.first.len() as u64);
+    // Edges, their pairs, both adjacencies, windows of keys, keys of edges, pair lists, the edges of two sides, units.
+    let words = 2 * edges + 2 * edges + (4 * edges + 2 * vertices) + 2 * num_keys + 2 * edges + (vertices + 2 * pairs + edges + pairs);
+    let bytes = 4 * (words + 4 * edges + 10 * (edges + 1)) + ROUND_BYTES;
+    let free = limit.saturating_sub(device.used_bytes());
+    if bytes <= free {
+        return Ok(());
+    }
+    let message = format!(
+        "a graph of {edges} edges takes about {bytes} bytes on the device, {free} of the memory limit of {limit} are free; raise the limit to \
+         that, take a smaller graph or --engine cpu"
+    );
+    Err(Error::new(ErrorKind::OutOfMemory, message))
 }
 
 /// An engine with a graph.

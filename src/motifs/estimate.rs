@@ -199,7 +199,8 @@ pub(in crate::motifs) fn enumerate(paths: &dyn Numbered, shard: Option<Shard>, w
 pub struct Summary {
     /// Mean of the replicates' estimates.
     pub estimate: f64,
-    /// Its standard error; `None` from a single replicate.
+    /// Its standard error; `None` from a single replicate, past the range of sums, and where no draw of many paths had a match: nothing is
+    /// known of it then.
     pub std_error: Option<f64>,
     /// The interval of Student's t that holds the number in 95 % of runs, cut at 0.
     pub ci95: Option<[f64; 2]>,
@@ -227,7 +228,10 @@ impl Summary {
             None => sum as f64 * width as f64,
         };
         let estimate = if count == 0 { 0.0 } else { scaled / count as f64 };
-        let std_error = (count > 1).then(|| {
+        let all = replicates.iter().fold(Tally::default(), |all, r| all.merged(r.tally()));
+        // Without a match there is no spread to measure, unless every path was looked at.
+        let is_known = !all.saturated && (all.nonzero > 0 || width == 1 || total == 0);
+        let std_error = (count > 1 && is_known).then(|| {
             // Deviations from the mean, times the number of replicates: integers.
             let deviation = |r: &Replicate| (u128::from(r.sum) * count as u128).abs_diff(sum) as f64 / count as f64;
             let variance = replicates.iter().map(|r| deviation(r).powi(2)).sum::<f64>() / (count - 1) as f64;
@@ -237,11 +241,10 @@ impl Summary {
             let half = student_t(count - 1) * error;
             [(estimate - half).max(0.0), estimate + half]
         });
-        let all = replicates.iter().fold(Tally::default(), |all, r| all.merged(r.tally()));
         let samples = replicates.iter().map(|r| r.strata).sum();
         // The strata of each replicate stand for all paths.
         let draws = total as f64 / width as f64 * count as f64;
-        let r1 = relative_deviation(draws, sum as f64, all.squares);
+        let r1 = relative_deviation(draws, sum as f64, all.squares).filter(|_| !all.saturated);
         Summary { estimate, std_error, ci95, samples, valid: all.valid, nonzero: all.nonzero, r1, saturated: all.saturated }
     }
 
@@ -297,7 +300,9 @@ mod tests {
         let single = Summary::new(50, &[replicate(0, 2, 4)]);
         assert_eq!((single.estimate, single.std_error, single.ci95), (20.0, None, None));
         let nothing = Summary::new(50, &[replicate(0, 0, 0), replicate(1, 0, 0)]);
-        assert_eq!((nothing.estimate, nothing.std_error, nothing.r1, nothing.relative_error()), (0.0, Some(0.0), None, None));
+        assert_eq!((nothing.estimate, nothing.std_error, nothing.ci95, nothing.r1), (0.0, None, None, None));
+        let none = Summary::new(0, &[replicate(0, 0, 0), replicate(1, 0, 0)]);
+        assert_eq!((none.estimate, none.std_error, none.ci95), (0.0, Some(0.0), Some([0.0, 0.0])));
     }
 
     #[test]
@@ -305,7 +310,7 @@ mod tests {
         let huge = Replicate { width: u64::MAX, sum: u64::MAX, squares: u128::MAX, saturated: true, ..replicate(0, 0, 0) };
         let summary = Summary::new(u64::MAX, &[huge; 3]);
         assert!((summary.estimate / 2f64.powi(128) - 1.0).abs() < 1e-12 && summary.saturated);
-        assert_eq!(summary.std_error, Some(0.0));
+        assert_eq!((summary.std_error, summary.ci95, summary.r1), (None, None, None));
     }
 
     #[test]

@@ -13,8 +13,10 @@ use crate::motifs::paths::{Numbered, Prune, Tally};
 use crate::motifs::{Anchor, Motif, TemporalGraph};
 use crate::progress::Work;
 
-/// Draws of the first pilot of an anchor.
+/// Draws of the first pilot of an anchor, fewer where the pilots' share of the path budget is smaller than that for all anchors.
 pub const PILOT_DRAWS: u64 = 100_000;
+/// The fewest draws of a first pilot.
+const FEWEST_PILOT_DRAWS: u64 = 1000;
 /// Non-zero draws after which a pilot is trusted.
 pub const PILOT_NONZERO: u64 = 500;
 /// Anchors whose score is more times the best one's are dropped.
@@ -138,6 +140,11 @@ impl<'g, 'o> Task<'g, 'o> {
             Method::Samples(samples) => samples,
             _ => self.options.budget,
         }
+    }
+
+    /// Draws of the first pilot of each of so many anchors.
+    fn first_pilot(&self, anchors: usize) -> u64 {
+        (self.path_budget() / 10 / anchors.max(1) as u64).clamp(FEWEST_PILOT_DRAWS, PILOT_DRAWS)
     }
 
     fn lists(&self, anchor: &Anchor) -> usize {
@@ -330,10 +337,11 @@ impl<'g, 'o> Task<'g, 'o> {
     /// used. `running` is then in order of score, best first.
     fn pilots(&self, candidates: &mut [Candidate<'g>], running: &mut Vec<usize>, stage: u64, left: &mut u64) -> Result<()> {
         let part = self.work.part("pilots", 0);
+        let first_pilot = self.first_pilot(candidates.len());
         loop {
             for &i in running.iter() {
                 let candidate = &mut candidates[i];
-                let more = candidate.pilot.drawn.max(PILOT_DRAWS);
+                let more = candidate.pilot.drawn.max(first_pilot);
                 let first = candidate.pilot.rounds == 0;
                 if candidate.pilot.complete || !first && (candidate.pilot.tally.nonzero >= PILOT_NONZERO || more > *left) {
                     continue;
@@ -350,7 +358,7 @@ impl<'g, 'o> Task<'g, 'o> {
             }
             let open = |&i: &usize| {
                 let pilot = &candidates[i].pilot;
-                !pilot.complete && pilot.tally.nonzero < PILOT_NONZERO && pilot.drawn.max(PILOT_DRAWS) <= *left
+                !pilot.complete && pilot.tally.nonzero < PILOT_NONZERO && pilot.drawn.max(first_pilot) <= *left
             };
             if !running.iter().any(open) {
                 return Ok(());
@@ -361,12 +369,13 @@ impl<'g, 'o> Task<'g, 'o> {
     /// Fills what is not known of the anchors: paths without pruning, and one pilot each.
     fn complete(&self, candidates: &mut [Candidate<'g>]) -> Result<()> {
         let part = self.work.part("pilots", 0);
+        let first_pilot = self.first_pilot(candidates.len());
         for candidate in candidates {
             if candidate.row.w.is_none() {
                 candidate.row.w = self.unpruned(&candidate.row.anchor)?;
             }
             if candidate.pilot.rounds == 0 {
-                self.pilot(candidate, 0, PILOT_DRAWS, &part)?;
+                self.pilot(candidate, 0, first_pilot, &part)?;
             }
         }
         Ok(())

@@ -77,6 +77,11 @@ fn exact(value: u128) -> Value {
 }
 
 impl Report {
+    /// Adds delta, in units of a file of which 10^`decimals` ticks are one.
+    pub fn motif_delta(&mut self, ticks: i64, decimals: u32) {
+        self.field("delta", "delta", units(ticks, decimals), "units of the file");
+    }
+
     /// Adds a count and how it came about.
     pub fn counted(&mut self, counted: &Counted) {
         let matches = match counted.value {
@@ -91,7 +96,7 @@ impl Report {
             (false, interval) => interval.map(|ends| ends.to_vec().into()),
         };
         self.field("motif", "motif", counted.motif.name(), "");
-        self.field("delta", "delta", units(counted.delta, counted.decimals), "units of the file");
+        self.motif_delta(counted.delta, counted.decimals);
         self.field("ties", "ties", counted.ties.name(), "");
         self.field("method", "method", counted.method.name(), "");
         self.field("estimate", if is_exact { "matches, exactly" } else { "matches, estimated" }, matches, "");
@@ -221,6 +226,10 @@ pub fn counted_from_json(name: &str, text: &str) -> Result<Counted> {
         Ok(_) => return Err(malformed("it is no JSON object".into())),
         Err(error) => return Err(malformed(format!("it is no JSON ({error})"))),
     };
+    let is_count = object.get("command").and_then(Value::as_str).is_some_and(|command| command.starts_with("motifs "));
+    if object.get("schema") != Some(&super::SCHEMA.into()) || !is_count {
+        return Err(malformed(format!("its `schema` is not {} or its `command` another", super::SCHEMA)));
+    }
     let read = Reader { object: &object };
     let parsed = || -> std::result::Result<Counted, String> {
         let motif = Motif::parse(&read.text("motif_edges")?).map_err(|e| e.to_string())?.renamed(read.text("motif")?);

@@ -107,6 +107,11 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
     text.parse().ok().or_else(whole).ok_or_else(|| "give a whole number that is not negative, such as 100000 or 1e5".into())
 }
 
+/// A whole number of at least 1.
+pub(super) fn positive(text: &str) -> Result<u64, String> {
+    count(text).ok().filter(|&n| n > 0).ok_or_else(|| "give a whole number of at least 1, such as 100000 or 1e5".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -68,7 +68,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     report.field("edges", "edges", found.graph.edges, "");
     report.field("motif", "motif", drawing.motif.name(), "");
     report.field("motif_edges", "edges of the motif", drawing.motif.to_string(), "");
-    report.field("delta", "delta", window.delta.to_string(), "");
+    report.motif_delta(wanted.count.delta, graph.decimals());
     report.field("delta_ticks", "delta", wanted.count.delta, "ticks");
     report.field("ties", "ties", wanted.count.ties.name(), "");
     report.field("engine", "engine", wanted.count.engine.name(), "");

@@ -26,7 +26,7 @@ pub(in crate::cli) struct Command {
     #[command(flatten)]
     how_many: HowMany,
     /// Do part i of n of the work; `motifs merge` puts the JSON of all parts together
-    #[arg(long, value_name = "i/n")]
+    #[arg(long, value_name = "i/n", allow_hyphen_values = true, conflicts_with = "error")]
     shard: Option<Shard>,
     /// Also write the report as a web page
     #[arg(long, value_name = "FILE")]

@@ -36,7 +36,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let seconds = start.elapsed().as_secs_f64();
     let mut report = Report::new("motifs grid", options.seed);
     report.field("graph", "graph", file.path.display().to_string(), "");
-    report.field("delta", "delta", window.delta.to_string(), "");
+    report.motif_delta(delta, graph.decimals());
     report.field("delta_ticks", "delta", delta, "ticks");
     report.field("ties", "ties", window.ties().name(), "");
     report.field("method", "method", sublane::motifs::How::Grid.name(), "");

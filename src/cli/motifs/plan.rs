@@ -40,6 +40,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let mut report = chosen.report("motifs plan", options);
     report.field("motif", "motif", drawing.motif.name(), "");
     report.field("motif_edges", "edges of the motif", drawing.motif.to_string(), "");
+    report.motif_delta(wanted.delta, graph.decimals());
     report.field("delta_ticks", "delta", wanted.delta, "ticks");
     report.field("ties", "ties", wanted.ties.name(), "");
     report.field("engine", "engine", wanted.engine.name(), "");

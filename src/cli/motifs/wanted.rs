@@ -53,10 +53,10 @@ enum TiesName {
 #[derive(Debug, Args)]
 pub(super) struct Drawing {
     /// Motif: a name of `sublane motifs list`, edges such as "0>1 1>2 2>0", or a file with `src dst` a line
-    #[arg(long, value_name = "M", value_parser = motif)]
+    #[arg(long, value_name = "M", value_parser = motif, allow_hyphen_values = true)]
     pub motif: Motif,
     /// Motif edges whose images are drawn: C, C:S, C:S,S or tree:E,E,..., centre first [default: the planner's]
-    #[arg(long, value_name = "C:S,S")]
+    #[arg(long, value_name = "C:S,S", allow_hyphen_values = true)]
     anchor: Option<String>,
     /// Paths left out before they are numbered, of those that no match holds
     #[arg(long, value_enum, default_value_t = PruneName::Auto)]
@@ -157,13 +157,13 @@ pub(super) struct HowMany {
     #[arg(long, conflicts_with_all = ["samples", "error", "budget"])]
     enumerate: bool,
     /// Draw N paths
-    #[arg(long, value_name = "N", value_parser = args::count, allow_negative_numbers = true, conflicts_with_all = ["error", "budget"])]
+    #[arg(long, value_name = "N", value_parser = args::positive, allow_negative_numbers = true, conflicts_with_all = ["error", "budget"])]
     samples: Option<u64>,
     /// Draw until one standard error is this part of the estimate, such as 1% or 0.01, or the budget is used
     #[arg(long, value_name = "E", value_parser = error, allow_hyphen_values = true)]
     error: Option<f64>,
     /// Count every path if there are at most N, else draw N [default: 1e8]
-    #[arg(long, value_name = "N", value_parser = args::count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = args::positive, allow_negative_numbers = true)]
     budget: Option<u64>,
 }
 

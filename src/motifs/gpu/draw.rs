@@ -120,6 +120,8 @@ impl GpuPaths {
         // Software drivers run invocations one after the other in a few threads, GPUs many at once.
         let software = target.class == AdapterClass::Software;
         let (most_lanes, per_lane) = if software { (4_096, 128) } else { (65_536, 8) };
+        // Kernels walk over the buckets of all lanes, which their bound of iterations has to hold.
+        let most_lanes = u64::from(bound / 4 / 64 * 64).clamp(64, most_lanes);
         let per_list = 3 * self.keys.max_search + 12;
         let per_draw = match &self.edges {
             Edges::Sides { .. } => 150,
