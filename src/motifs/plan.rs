@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::motifs::count::{CountOptions, Method};
 use crate::motifs::engine::OpenEngine;
 use crate::motifs::estimate::{Layout, relative_deviation};
-use crate::motifs::paths::{Numbered, Prune, Tally};
+use crate::motifs::paths::{Numbered, Prune, Recipe, Tally};
 use crate::motifs::{Anchor, Motif, TemporalGraph};
 use crate::progress::Work;
 
@@ -26,6 +26,8 @@ const MAX_TREES: usize = 200;
 const MAX_PILOTED_TREES: usize = 24;
 /// Anchors whose rows are made, where the choice of pruning is left to the planner.
 const FINALISTS: usize = 3;
+/// Work of a path beside the merging of its lists.
+const PATH_WORK: u128 = 8;
 /// Fewer paths are counted sooner than rows are made.
 const FEW_PATHS: u64 = 1 << 20;
 
@@ -292,16 +294,23 @@ impl<'g, 'o> Task<'g, 'o> {
         Ok(())
     }
 
-    /// The anchor of fewest paths, rows made of those of fewest.
+    /// What counting all paths of a candidate takes, in no particular unit; one within the budget comes before one past it. The lists of a gap
+    /// are merged, which costs an edge of each as much as there are lists.
+    fn work_of(&self, candidate: &Candidate<'_>) -> (bool, u128) {
+        let merges: usize = Recipe::new(self.motif, &candidate.row.anchor).gaps().map(|gap| gap.len() * gap.len()).sum();
+        (candidate.total > self.options.budget, u128::from(candidate.total) * (PATH_WORK + merges as u128))
+    }
+
+    /// The anchor of least work, rows made of those of least.
     fn choose_to_enumerate(&self, candidates: &mut [Candidate<'g>]) -> Result<usize> {
         let mut order: Vec<usize> = (0..candidates.len()).collect();
-        order.sort_by_key(|&i| candidates[i].total);
+        order.sort_by_key(|&i| self.work_of(&candidates[i]));
         if candidates[order[0]].total > FEW_PATHS {
             self.make_rows(candidates, &order[..order.len().min(FINALISTS)])?;
         }
-        order.sort_by_key(|&i| candidates[i].total);
+        order.sort_by_key(|&i| self.work_of(&candidates[i]));
         for &i in &order[1..] {
-            candidates[i].row.dropped = Some("more paths".into());
+            candidates[i].row.dropped = Some("more work".into());
         }
         Ok(order[0])
     }
