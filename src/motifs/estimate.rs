@@ -299,9 +299,10 @@ mod tests {
         assert_eq!(summary.ci95.expect("two")[0], 0.0);
         let single = Summary::new(50, &[replicate(0, 2, 4)]);
         assert_eq!((single.estimate, single.std_error, single.ci95), (20.0, None, None));
-        let nothing = Summary::new(50, &[replicate(0, 0, 0), replicate(1, 0, 0)]);
+        let empty = [0, 1].map(|index| Replicate { nonzero: 0, ..replicate(index, 0, 0) });
+        let nothing = Summary::new(50, &empty);
         assert_eq!((nothing.estimate, nothing.std_error, nothing.ci95, nothing.r1), (0.0, None, None, None));
-        let none = Summary::new(0, &[replicate(0, 0, 0), replicate(1, 0, 0)]);
+        let none = Summary::new(0, &empty);
         assert_eq!((none.estimate, none.std_error, none.ci95), (0.0, Some(0.0), Some([0.0, 0.0])));
     }
 
