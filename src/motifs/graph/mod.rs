@@ -19,7 +19,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
-/// Ends every list of [`Pairs`]; no edge has this index.
+/// Ends every list of edges of a pair; no edge has this index.
 pub const SENTINEL: u32 = u32::MAX;
 /// In place of a pair that has no edge.
 pub const NO_PAIR: u32 = u32::MAX;
