@@ -92,6 +92,10 @@ impl OnDevice {
         Ok(OnDevice { graph: GpuGraph::upload(device, graph)?, keys: GpuKeys::upload(device, graph, keys)?, lists: OnceLock::new() })
     }
 
+    fn is_software(&self) -> bool {
+        self.graph.device.target().class == AdapterClass::Software
+    }
+
     fn lists(&self, graph: &TemporalGraph) -> Result<&GpuLists> {
         if let Some(lists) = self.lists.get() {
             return Ok(lists);
@@ -116,7 +120,7 @@ impl OnDevice {
         }
         // A software driver runs kernels on the same cores, where searches that branch apart take several times as long as on the processor
         // itself.
-        if on_device.device.target().class == AdapterClass::Software {
+        if self.is_software() {
             let paths = Paths::new(graph, keys, motif, anchor, prune, max_bytes)?;
             return GpuPaths::upload(on_device, on_device_keys, &paths, u64::MAX);
         }
@@ -125,6 +129,12 @@ impl OnDevice {
 }
 
 impl<'g> OpenEngine<'g> {
+    /// What a reader should know of how the paths of an anchor are numbered.
+    pub fn note(&self, anchor: &Anchor) -> Option<String> {
+        let on_processor = !anchor.is_tree() && self.gpu.as_ref().is_some_and(OnDevice::is_software);
+        on_processor.then(|| "the adapter is software, so the processor numbered the paths and the adapter drew and counted".into())
+    }
+
     /// Numbers the paths of an anchor; the table of units takes at most `max_bytes`.
     pub fn number(&self, motif: &Motif, anchor: &Anchor, prune: Prune, max_bytes: u64) -> Result<Box<dyn Numbered + 'g>> {
         Ok(match &self.gpu {

@@ -197,6 +197,7 @@ impl<'g, 'o> Task<'g, 'o> {
         taken.row.chosen = true;
         taken.row.dropped = None;
         let (anchor, prune) = (taken.row.anchor.clone(), taken.prune);
+        notes.extend(self.engine.note(&anchor));
         let paths = match taken.paths.take() {
             Some(paths) => paths,
             None => self.number(&anchor, prune)?,
