@@ -5,11 +5,15 @@
 
 mod activation;
 mod elementwise;
+mod indexing;
 mod layers;
+mod loss;
 mod movement;
 mod node;
 mod proto;
+mod recurrent;
 mod reduce;
+mod sampling;
 mod tensor;
 #[cfg(test)]
 mod tests;
@@ -163,6 +167,10 @@ fn handler(node: &NodeProto) -> Option<Handler> {
         .or_else(|| movement::handler(op))
         .or_else(|| reduce::handler(op))
         .or_else(|| layers::handler(op))
+        .or_else(|| indexing::handler(op))
+        .or_else(|| sampling::handler(op))
+        .or_else(|| recurrent::handler(op))
+        .or_else(|| loss::handler(op))
 }
 
 /// Lists all operators no handler knows.

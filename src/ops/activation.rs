@@ -56,6 +56,25 @@ pub enum Activation {
     Softplus,
     /// `x / (1 + |x|)`.
     Softsign,
+    /// `x`, below 0 `alpha * (e^(x / alpha) - 1)`.
+    Celu {
+        /// Factor below 0, and of what is raised.
+        alpha: f32,
+    },
+    /// `x * tanh(softplus(x))`.
+    Mish,
+    /// `x` above `alpha`, else 0; NaN gives 0.
+    ThresholdedRelu {
+        /// The threshold.
+        alpha: f32,
+    },
+    /// `x - bias` above `lambda`, `x + bias` below `-lambda`, else 0; NaN gives 0.
+    Shrink {
+        /// Distance moved towards 0.
+        bias: f32,
+        /// The threshold.
+        lambda: f32,
+    },
     /// `min(max(x, low), high)`; NaN stays NaN. Any numeric type.
     Clip {
         /// Smallest result.
@@ -79,6 +98,10 @@ impl Composite for Activation {
             Activation::Selu { .. } => "Selu",
             Activation::Softplus => "Softplus",
             Activation::Softsign => "Softsign",
+            Activation::Celu { .. } => "Celu",
+            Activation::Mish => "Mish",
+            Activation::ThresholdedRelu { .. } => "ThresholdedRelu",
+            Activation::Shrink { .. } => "Shrink",
             Activation::Clip { .. } => "Clip",
         }
     }
@@ -86,7 +109,11 @@ impl Composite for Activation {
     fn attributes(&self) -> String {
         match self {
             Activation::GeluTanh => "tanh".to_string(),
-            Activation::LeakyRelu { alpha } | Activation::Elu { alpha } => format!("alpha={alpha:?}"),
+            Activation::LeakyRelu { alpha }
+            | Activation::Elu { alpha }
+            | Activation::Celu { alpha }
+            | Activation::ThresholdedRelu { alpha } => format!("alpha={alpha:?}"),
+            Activation::Shrink { bias, lambda } => format!("bias={bias:?} lambda={lambda:?}"),
             Activation::HardSigmoid { alpha, beta } => format!("alpha={alpha:?} beta={beta:?}"),
             Activation::Selu { alpha, gamma } => format!("alpha={alpha:?} gamma={gamma:?}"),
             Activation::Clip { low, high } => format!("low={low:?} high={high:?}"),
@@ -148,12 +175,28 @@ impl Composite for Activation {
                 let elu = below_zero(b, low)?;
                 b.binary_scalar(Mul, elu, gamma as f64)
             }
-            Activation::Softplus => {
-                let decayed = exp_of_minus_abs(b, x)?;
-                let one_more = b.binary_scalar(Add, decayed, 1.0)?;
-                let log = b.unary(UnaryOp::Log, one_more)?;
-                let positive = b.binary_scalar(Max, x, 0.0)?;
-                b.binary(Add, positive, log)
+            Activation::Softplus => softplus(b, x),
+            Activation::Celu { alpha } => {
+                let scaled = b.binary_scalar(Mul, x, 1.0 / alpha as f64)?;
+                let low = elu_below(b, scaled, alpha as f64)?;
+                below_zero(b, low)
+            }
+            Activation::Mish => {
+                let soft = softplus(b, x)?;
+                let tanh = b.unary(UnaryOp::Tanh, soft)?;
+                b.binary(Mul, x, tanh)
+            }
+            Activation::ThresholdedRelu { alpha } => {
+                let above = b.binary_scalar(BinaryOp::Gt, x, alpha as f64)?;
+                let zero = b.splat_like(x, DType::F32, 0.0)?;
+                b.select(above, x, zero)
+            }
+            Activation::Shrink { bias, lambda } => {
+                let (above, below) = (b.binary_scalar(BinaryOp::Gt, x, lambda as f64)?, b.binary_scalar(Lt, x, -lambda as f64)?);
+                let (less, more) = (b.binary_scalar(BinaryOp::Sub, x, bias as f64)?, b.binary_scalar(Add, x, bias as f64)?);
+                let zero = b.splat_like(x, DType::F32, 0.0)?;
+                let low = b.select(below, more, zero)?;
+                b.select(above, less, low)
             }
             Activation::Softsign => {
                 let abs = b.unary(UnaryOp::Abs, x)?;
@@ -195,13 +238,15 @@ impl Composite for Activation {
             Activation::Silu => x / (1.0 + (-x).exp()),
             Activation::Elu { alpha } => elu(x, alpha),
             Activation::Selu { alpha, gamma } => gamma as f64 * elu(x, alpha),
-            Activation::Softplus => {
-                if x > 30.0 {
-                    x
-                } else {
-                    x.exp().ln_1p()
-                }
-            }
+            Activation::Softplus => softplus_value(x),
+            Activation::Celu { alpha } if x < 0.0 => alpha as f64 * (x / alpha as f64).exp_m1(),
+            Activation::Celu { .. } => x,
+            Activation::Mish => x * softplus_value(x).tanh(),
+            Activation::ThresholdedRelu { alpha } if x > alpha as f64 => x,
+            Activation::ThresholdedRelu { .. } => 0.0,
+            Activation::Shrink { bias, lambda } if x > lambda as f64 => x - bias as f64,
+            Activation::Shrink { bias, lambda } if x < -lambda as f64 => x + bias as f64,
+            Activation::Shrink { .. } => 0.0,
             Activation::Softsign => x / (1.0 + x.abs()),
             Activation::Clip { low, high } => clip(x, low, high),
         };
@@ -234,6 +279,20 @@ fn sigmoid(b: &mut GraphBuilder, x: NodeId) -> Result<NodeId> {
     let numerator = b.select(positive, one, decayed)?;
     let denominator = b.binary(BinaryOp::Add, decayed, one)?;
     b.binary(BinaryOp::Div, numerator, denominator)
+}
+
+/// `max(x, 0) + ln(1 + e^-|x|)`.
+fn softplus(b: &mut GraphBuilder, x: NodeId) -> Result<NodeId> {
+    let decayed = exp_of_minus_abs(b, x)?;
+    let one_more = b.binary_scalar(BinaryOp::Add, decayed, 1.0)?;
+    let log = b.unary(UnaryOp::Log, one_more)?;
+    let positive = b.binary_scalar(BinaryOp::Max, x, 0.0)?;
+    b.binary(BinaryOp::Add, positive, log)
+}
+
+/// `ln(1 + e^x)` by its definition; past 30 the 1 is lost.
+fn softplus_value(x: f64) -> f64 {
+    if x > 30.0 { x } else { x.exp().ln_1p() }
 }
 
 fn hard_sigmoid(b: &mut GraphBuilder, x: NodeId, alpha: f64, beta: f64) -> Result<NodeId> {
@@ -372,6 +431,10 @@ pub(super) fn cases(cases: &mut Cases) {
         (Selu { alpha: 1.673_263_2, gamma: 1.050_701 }, close),
         (Softplus, close),
         (Softsign, close),
+        (Celu { alpha: 0.7 }, close),
+        (Mish, close),
+        (ThresholdedRelu { alpha: 0.5 }, exact),
+        (Shrink { bias: 0.25, lambda: 0.5 }, close),
         (Clip { low: -0.5, high: 0.75 }, exact),
     ] {
         for shape in [&[] as &[usize], &[0], &[257], &[3, 5]] {

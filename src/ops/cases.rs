@@ -238,6 +238,12 @@ pub fn cases() -> Vec<OpCase> {
     super::activation::cases(&mut cases);
     super::norm::cases(&mut cases);
     super::attention::cases(&mut cases);
+    super::math::cases(&mut cases);
+    super::indexing::cases(&mut cases);
+    super::loss::cases(&mut cases);
+    super::resize::cases(&mut cases);
+    super::transformer::cases(&mut cases);
+    super::recurrent::cases(&mut cases);
     cases.list
 }
 

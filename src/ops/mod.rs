@@ -11,13 +11,19 @@ pub mod conv;
 pub mod dot;
 pub mod elementwise;
 pub mod gather;
+pub mod indexing;
+pub mod loss;
+pub mod math;
 pub mod norm;
 pub mod pool;
+pub mod recurrent;
 pub mod reduce;
 mod reference;
+pub mod resize;
 pub mod shape;
 pub mod stats;
 mod tolerance;
+pub mod transformer;
 mod value;
 pub mod window;
 
@@ -40,11 +46,17 @@ pub mod prelude {
     pub use super::dot::DotOps;
     pub use super::elementwise::ElementwiseOps;
     pub use super::gather::GatherOps;
+    pub use super::indexing::IndexingOps;
+    pub use super::loss::LossOps;
+    pub use super::math::MathOps;
     pub use super::norm::NormOps;
     pub use super::pool::PoolOps;
+    pub use super::recurrent::RecurrentOps;
     pub use super::reduce::ReduceOps;
+    pub use super::resize::ResizeOps;
     pub use super::shape::ShapeOps;
     pub use super::stats::StatisticOps;
+    pub use super::transformer::TransformerOps;
 }
 
 /// Name of an operation: the primitive's, or the ONNX name of a composite.

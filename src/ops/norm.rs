@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::graph::{BinaryOp, Composite, GraphBuilder, NodeId, Op, TensorType, UnaryOp};
 use kernels_gen::DType;
 
-/// Normalisation over the dimensions from `axis` on: `(x, scale, bias (optional)) -> (x - mean) / sqrt(variance + epsilon) * scale + bias`, or, with
-/// `root_mean_square`, `x / sqrt(mean(x^2) + epsilon) * scale + bias`. Scale and bias broadcast to `x`.
+/// Normalisation over the dimensions from `axis` on: `(x, scale, bias (optional)) -> (x - mean) / sqrt(variance + epsilon) * scale + bias`,
+/// or, with `root_mean_square`, `x / sqrt(mean(x^2) + epsilon) * scale + bias`. Scale and bias broadcast to `x`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LayerNorm {
     /// First dimension that is normalised over.
@@ -92,7 +92,7 @@ impl Composite for LayerNorm {
 }
 
 /// The element of `t`, broadcast to `shape`, at the row-major index `i`.
-fn aligned(t: &RefTensor, shape: &[usize], i: usize) -> f64 {
+pub(super) fn aligned(t: &RefTensor, shape: &[usize], i: usize) -> f64 {
     let (mut rest, mut at, mut stride) = (i, 0, 1);
     for d in (0..shape.len()).rev() {
         let here = rest % shape[d];
@@ -159,6 +159,76 @@ impl Composite for BatchNorm {
     }
 }
 
+/// Normalisation of `x [n, c, ...]` over groups of channels and all that follows: `(x, scale [c], bias [c])`. With one group for each
+/// channel it is instance normalisation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GroupNorm {
+    /// Number of groups; it divides the channels.
+    pub groups: usize,
+    /// Added to the variance.
+    pub epsilon: f32,
+}
+
+impl Composite for GroupNorm {
+    fn name(&self) -> &'static str {
+        "GroupNormalization"
+    }
+
+    fn attributes(&self) -> String {
+        format!("groups={} epsilon={:?}", self.groups, self.epsilon)
+    }
+
+    fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType> {
+        let call = Call::new(self.name(), inputs);
+        let [x, parameters @ ..] = call.operands(["x", "scale", "bias"])?;
+        for ty in inputs {
+            call.dtype("each operand", ty, FLOATS)?;
+        }
+        let divides = x.rank() >= 2 && self.groups > 0 && x.shape[1].is_multiple_of(self.groups);
+        if !divides || parameters.iter().any(|p| p.shape != [x.shape[1]]) {
+            return Err(call.misfit(format_args!("x must be [n, c, ...], scale and bias [c], and {} groups must divide c", self.groups)));
+        }
+        Ok(x.clone())
+    }
+
+    fn decompose(&self, b: &mut GraphBuilder, inputs: &[NodeId]) -> Result<NodeId> {
+        let &[x, scale, bias] = inputs else { return Err(Error::internal("GroupNormalization without three operands")) };
+        let shape = b.shape(x);
+        let width = shape[1..].iter().product::<usize>() / self.groups;
+        let rows = b.reshape(x, &[shape[0], self.groups, width])?;
+        let mean = Op::composite(Statistic { kind: StatisticKind::Mean, axes: vec![2], keep: true });
+        let centre = b.add(mean.clone(), &[rows])?;
+        let centred = b.binary(BinaryOp::Sub, rows, centre)?;
+        let square = b.binary(BinaryOp::Mul, centred, centred)?;
+        let variance = b.add(mean, &[square])?;
+        let shifted = b.binary_scalar(BinaryOp::Add, variance, self.epsilon as f64)?;
+        let deviation = b.unary(UnaryOp::Sqrt, shifted)?;
+        let normal = b.binary(BinaryOp::Div, centred, deviation)?;
+        let normal = b.reshape(normal, &shape)?;
+        let mut column = vec![1; shape.len() - 1];
+        column[0] = shape[1];
+        let (scale, bias) = (b.reshape(scale, &column)?, b.reshape(bias, &column)?);
+        let scaled = b.binary(BinaryOp::Mul, normal, scale)?;
+        b.binary(BinaryOp::Add, scaled, bias)
+    }
+
+    fn reference(&self, inputs: &[&RefTensor]) -> Result<RefTensor> {
+        let [x, scale, bias] = inputs else { return Err(Error::internal("GroupNormalization without three operands")) };
+        let (channels, plane) = (x.shape[1], x.shape[2..].iter().product::<usize>());
+        let width = channels * plane / self.groups;
+        let mut data = Vec::with_capacity(x.data.len());
+        for (row, values) in x.data.chunks(width.max(1)).enumerate() {
+            let mean = values.iter().sum::<f64>() / width as f64;
+            let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / width as f64;
+            for (i, v) in values.iter().enumerate() {
+                let c = (row * width + i) / plane % channels;
+                data.push((v - mean) / (variance + self.epsilon as f64).sqrt() * scale.data[c] + bias.data[c]);
+            }
+        }
+        RefTensor::new(x.dtype, x.shape.clone(), data)
+    }
+}
+
 /// Normalisations.
 pub trait NormOps: Value {
     /// Layer normalisation over the dimensions from `axis` (negative counts from the end) on.
@@ -172,6 +242,17 @@ pub trait NormOps: Value {
     fn rms_norm(&self, scale: &Self, axis: i64, epsilon: f32) -> Result<Self> {
         let axis = resolve_axis(axis, self.ty().rank())?;
         Self::apply(Op::composite(LayerNorm { axis, epsilon, root_mean_square: true }), &[self, scale])
+    }
+
+    /// Normalisation of `[n, c, ...]` over each of `groups` groups of channels.
+    fn group_norm(&self, scale: &Self, bias: &Self, groups: usize, epsilon: f32) -> Result<Self> {
+        Self::apply(Op::composite(GroupNorm { groups, epsilon }), &[self, scale, bias])
+    }
+
+    /// Normalisation of `[n, c, ...]` over each channel of each element of the batch.
+    fn instance_norm(&self, scale: &Self, bias: &Self, epsilon: f32) -> Result<Self> {
+        let groups = self.ty().shape.get(1).copied().unwrap_or(0);
+        self.group_norm(scale, bias, groups, epsilon)
     }
 
     /// Batch normalisation of `[n, c, ...]` with known statistics `[c]`.
@@ -201,5 +282,11 @@ pub(super) fn cases(cases: &mut Cases) {
         let variance = uniform(DType::F32, &[c], 0.1, 2.0);
         let operands = vec![floats(shape), floats(&[c]), floats(&[c]), floats(&[c]), variance];
         cases.add(Op::composite(BatchNorm { epsilon: 1e-5 }), close, operands);
+    }
+    for (shape, groups) in
+        [(&[2usize, 6] as &[usize], 3), (&[2, 6, 7], 2), (&[1, 5, 4, 6], 5), (&[3, 4, 257], 1), (&[0, 4, 3], 2), (&[2, 3, 65], 3)]
+    {
+        let operands = vec![floats(shape), floats(&shape[1..2]), floats(&shape[1..2])];
+        cases.add(Op::composite(GroupNorm { groups, epsilon: 1e-5 }), close, operands);
     }
 }

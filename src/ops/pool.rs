@@ -2,7 +2,7 @@
 
 use super::RefTensor;
 use super::call::{Call, FLOATS, NUMERIC};
-use super::cases::{Cases, edges, floats, plain};
+use super::cases::{Cases, edges, floats, plain, splat};
 use super::elementwise::max;
 use super::reduce::identity;
 use super::shape::pad_with;
@@ -11,7 +11,7 @@ use super::tolerance::Tolerance;
 use super::value::Value;
 use super::window::{self, Padding, Windows};
 use crate::error::{Error, Result};
-use crate::graph::{BinaryOp, Composite, GraphBuilder, NodeId, Op, Prim, ReduceOp, TensorType};
+use crate::graph::{BinaryOp, Composite, GraphBuilder, NodeId, Op, Prim, ReduceOp, TensorType, UnaryOp};
 use crate::tensor::HostTensor;
 use kernels_gen::DType;
 
@@ -27,6 +27,12 @@ pub enum PoolKind {
     Average {
         /// Whether the padding counts.
         count_padding: bool,
+    },
+    /// The place (I32) in the whole operand of the largest, the first of equal ones; NaN wins. A window in the padding alone has one past
+    /// the last.
+    ArgMax {
+        /// Whether places in a plane count along the first spatial dimension first.
+        column_major: bool,
     },
 }
 
@@ -103,17 +109,63 @@ impl Pool {
     }
 }
 
+impl Pool {
+    /// All windows of `x` with `around` in the padding: `[n, c, counts..., sizes...]`.
+    fn view(&self, builder: &mut GraphBuilder, x: NodeId, windows: &[Windows], around: f64) -> Result<NodeId> {
+        let low: Vec<usize> = [0, 0].into_iter().chain(windows.iter().map(|w| w.low)).collect();
+        let high: Vec<usize> = [0, 0].into_iter().chain(windows.iter().map(|w| w.high + w.extra)).collect();
+        let padded = pad_with(builder, x, &low, &high, around)?;
+        let view = Prim::Window { sizes: self.sizes.clone(), strides: self.strides.clone(), dilations: self.dilations.clone() };
+        let view = builder.add(view, &[padded])?;
+        // In ceil mode a last window that covers padding only is not counted; the view has it.
+        let counts: Vec<usize> = windows.iter().map(|w| w.count).collect();
+        let found = builder.shape(view);
+        if found[2..2 + windows.len()] == counts[..] {
+            return Ok(view);
+        }
+        let sizes = [&found[..2], &counts, &self.sizes].concat();
+        let rank = sizes.len();
+        builder.add(Prim::Slice { starts: vec![0; rank], steps: vec![1; rank], sizes }, &[view])
+    }
+}
+
+/// The place of each element of `[n, c, ...]` in the whole; with `column_major` places in a plane count along its first dimension first.
+fn places(builder: &mut GraphBuilder, shape: &[usize], column_major: bool) -> Result<NodeId> {
+    let ty = TensorType::new(DType::I32, shape);
+    let total: usize = shape.iter().product();
+    if !column_major {
+        let flat = builder.add(Prim::Iota { ty: TensorType::new(DType::I32, [total]), axis: 0 }, &[])?;
+        return builder.reshape(flat, shape);
+    }
+    let plane: usize = shape[2..].iter().product();
+    let mut weights = vec![shape[1] * plane, plane];
+    weights.extend((2..shape.len()).map(|d| shape[2..d].iter().product::<usize>()));
+    let zero = builder.scalar(DType::I32, 0.0)?;
+    let mut sum = builder.broadcast_to(zero, shape)?;
+    for (axis, &weight) in weights.iter().enumerate() {
+        let along = builder.add(Prim::Iota { ty: ty.clone(), axis }, &[])?;
+        let along = builder.binary_scalar(BinaryOp::Mul, along, weight as f64)?;
+        sum = builder.binary(BinaryOp::Add, sum, along)?;
+    }
+    Ok(sum)
+}
+
 impl Composite for Pool {
     fn name(&self) -> &'static str {
         match self.kind {
             PoolKind::Max => "MaxPool",
+            PoolKind::ArgMax { .. } => "MaxPoolIndices",
             PoolKind::Average { .. } => "AveragePool",
         }
     }
 
     fn attributes(&self) -> String {
         let Pool { kind, sizes, strides, padding, dilations, ceil_mode } = self;
-        let counted = if *kind == (PoolKind::Average { count_padding: true }) { " count_padding" } else { "" };
+        let counted = match kind {
+            PoolKind::Average { count_padding: true } => " count_padding",
+            PoolKind::ArgMax { column_major: true } => " column_major",
+            _ => "",
+        };
         let ceil = if *ceil_mode { " ceil" } else { "" };
         format!("sizes={sizes:?} strides={strides:?} padding={padding:?} dilations={dilations:?}{counted}{ceil}")
     }
@@ -121,7 +173,7 @@ impl Composite for Pool {
     fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType> {
         let call = Call::new(self.name(), inputs);
         let [x] = call.operands(["x"])?;
-        call.dtype("x", x, if self.kind == PoolKind::Max { NUMERIC } else { FLOATS })?;
+        call.dtype("x", x, if matches!(self.kind, PoolKind::Average { .. }) { FLOATS } else { NUMERIC })?;
         let windows = self.windows(&x.shape).map_err(|e| Error::new(e.kind(), call.misfit(e).to_string()))?;
         let (mut shape, mut padded) = (x.shape.clone(), x.shape.clone());
         shape.iter_mut().skip(2).zip(&windows).for_each(|(size, w)| *size = w.count);
@@ -137,7 +189,8 @@ impl Composite for Pool {
                     .to_string(),
             ));
         }
-        Ok(TensorType::new(x.dtype, shape))
+        let dtype = if matches!(self.kind, PoolKind::ArgMax { .. }) { DType::I32 } else { x.dtype };
+        Ok(TensorType::new(dtype, shape))
     }
 
     fn decompose(&self, builder: &mut GraphBuilder, inputs: &[NodeId]) -> Result<NodeId> {
@@ -145,21 +198,24 @@ impl Composite for Pool {
         let shape = builder.shape(x);
         let windows = self.windows(&shape)?;
         let spatial = windows.len();
-        let op = if self.kind == PoolKind::Max { ReduceOp::Max } else { ReduceOp::Sum };
-        let low: Vec<usize> = [0, 0].into_iter().chain(windows.iter().map(|w| w.low)).collect();
-        let high: Vec<usize> = [0, 0].into_iter().chain(windows.iter().map(|w| w.high + w.extra)).collect();
-        let padded = pad_with(builder, x, &low, &high, identity(op, builder.ty(x).dtype))?;
-        let view = Prim::Window { sizes: self.sizes.clone(), strides: self.strides.clone(), dilations: self.dilations.clone() };
-        let mut view = builder.add(view, &[padded])?;
-        // In ceil mode a last window that covers padding only is not counted; the view has it.
+        let op = if matches!(self.kind, PoolKind::Average { .. }) { ReduceOp::Sum } else { ReduceOp::Max };
+        let view = self.view(builder, x, &windows, identity(op, builder.ty(x).dtype))?;
         let counts: Vec<usize> = windows.iter().map(|w| w.count).collect();
-        let found = builder.shape(view);
-        if found[2..2 + spatial] != counts[..] {
-            let sizes = [&found[..2], &counts, &self.sizes].concat();
-            let rank = sizes.len();
-            view = builder.add(Prim::Slice { starts: vec![0; rank], steps: vec![1; rank], sizes }, &[view])?;
-        }
         let axes: Vec<usize> = (2 + spatial..2 + 2 * spatial).collect();
+        if let PoolKind::ArgMax { column_major } = self.kind {
+            let best = builder.reduce(op, view, &axes, true)?;
+            let mut hit = builder.binary(BinaryOp::Eq, view, best)?;
+            if builder.ty(x).dtype.is_float() {
+                let nan = builder.unary(UnaryOp::IsNan, view)?;
+                hit = builder.binary(BinaryOp::Or, hit, nan)?;
+            }
+            let total: usize = shape.iter().product();
+            let places = places(builder, &shape, column_major)?;
+            let places = self.view(builder, places, &windows, total as f64)?;
+            let none = builder.splat_like(places, DType::I32, total as f64)?;
+            let found = builder.select(hit, places, none)?;
+            return builder.reduce(ReduceOp::Min, found, &axes, false);
+        }
         let reduced = builder.reduce(op, view, &axes, false)?;
         let PoolKind::Average { count_padding } = self.kind else { return Ok(reduced) };
         let divisors = self.divisors(&shape, &windows, count_padding);
@@ -181,7 +237,7 @@ impl Composite for Pool {
         let outputs: usize = ty.shape[2..].iter().product();
         let window_elems: usize = self.sizes.iter().product();
         let element = |i: usize| {
-            let (mut largest, mut sum, mut counted) = (identity(ReduceOp::Max, x.dtype), 0.0, 0usize);
+            let (mut largest, mut place, mut sum, mut counted) = (identity(ReduceOp::Max, x.dtype), None, 0.0, 0usize);
             for k in 0..window_elems {
                 // The window element's place in the plane, `None` in the padding; and whether it lies in the padding asked for.
                 let (mut out_rest, mut k_rest, mut stride) = (i % outputs, k, 1);
@@ -198,6 +254,9 @@ impl Composite for Pool {
                 }
                 if let Some(at) = at {
                     let value = x.data[i / outputs * plane + at];
+                    if place.is_none() || value > largest || value.is_nan() && !largest.is_nan() {
+                        place = Some(at);
+                    }
                     largest = max(largest, value);
                     sum += value;
                 }
@@ -206,7 +265,16 @@ impl Composite for Pool {
                     _ => at.is_some() as usize,
                 };
             }
-            if self.kind == PoolKind::Max { largest } else { sum / counted.max(1) as f64 }
+            match self.kind {
+                PoolKind::Max => largest,
+                PoolKind::Average { .. } => sum / counted.max(1) as f64,
+                PoolKind::ArgMax { column_major } => place.map_or(x.data.len(), |at| {
+                    let spatial = &x.shape[2..];
+                    let own = crate::tensor::strides(spatial);
+                    let turned = (0..spatial.len()).map(|d| at / own[d] % spatial[d] * spatial[..d].iter().product::<usize>()).sum();
+                    i / outputs * plane + if column_major { turned } else { at }
+                }) as f64,
+            }
         };
         let data = (0..ty.num_elems()).map(element).collect();
         RefTensor::new(ty.dtype, ty.shape, data)
@@ -241,8 +309,9 @@ impl<V: Value> PoolOps for V {}
 
 pub(super) fn cases(cases: &mut Cases) {
     let averages = [true, false].map(|count_padding| PoolKind::Average { count_padding });
-    for kind in [PoolKind::Max, averages[0], averages[1]] {
-        let tolerance = if kind == PoolKind::Max { Tolerance::Exact } else { Tolerance::Relative { relative: 1e-5, absolute: 1e-6 } };
+    let places = [false, true].map(|column_major| PoolKind::ArgMax { column_major });
+    for kind in [PoolKind::Max, averages[0], averages[1], places[0], places[1]] {
+        let tolerance = if averages.contains(&kind) { Tolerance::Relative { relative: 1e-5, absolute: 1e-6 } } else { Tolerance::Exact };
         let mut add = |pool: Pool, shape: &[usize]| cases.add(Op::composite(pool), tolerance, vec![floats(shape)]);
         add(Pool::new(kind, &[2, 2], &[2, 2]), &[2, 3, 8, 8]);
         add(Pool::new(kind, &[3, 2], &[2, 1]), &[1, 2, 9, 7]);
@@ -263,4 +332,10 @@ pub(super) fn cases(cases: &mut Cases) {
         cases.add(max.clone(), Tolerance::Exact, vec![plain(dtype, &[1, 2, 7, 8])]);
     }
     cases.add(max, Tolerance::Exact, vec![edges(DType::F32, &[1, 1, 11, 11])]);
+    let place = Op::composite(Pool { padding: Padding::symmetric(&[1, 1]), ..Pool::new(places[0], &[3, 3], &[2, 2]) });
+    cases.add(place.clone(), Tolerance::Exact, vec![edges(DType::F32, &[1, 1, 11, 11])]);
+    cases.add(place.clone(), Tolerance::Exact, vec![splat(DType::F32, &[1, 2, 5, 5], f64::NEG_INFINITY)]);
+    for dtype in [DType::U8, DType::I8, DType::I32] {
+        cases.add(place.clone(), Tolerance::Exact, vec![plain(dtype, &[1, 2, 7, 8])]);
+    }
 }

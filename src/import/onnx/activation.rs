@@ -2,13 +2,17 @@
 
 use super::node::{Call, Handler, Importer, Val, one};
 use crate::error::{Error, Result};
-use crate::graph::{BinaryOp, NodeId, Op, ReduceOp};
+use crate::graph::{BinaryOp, NodeId, Op, Prim, ReduceOp, TensorType};
 use crate::ops::activation::{Activation, Softmax};
+use crate::ops::indexing::ArgReduce;
 use crate::ops::reduce_identity;
+use kernels_gen::DType;
 
 pub(super) fn handler(op: &str) -> Option<Handler> {
     Some(match op {
-        "Relu" | "Sigmoid" | "LeakyRelu" | "HardSigmoid" | "HardSwish" | "Elu" | "Selu" | "Softplus" | "Softsign" | "Gelu" => activation,
+        "Relu" | "Sigmoid" | "LeakyRelu" | "HardSigmoid" | "HardSwish" | "Elu" | "Selu" | "Softplus" | "Softsign" | "Gelu" | "Celu"
+        | "Mish" | "ThresholdedRelu" | "Shrink" => activation,
+        "Hardmax" => hardmax,
         "Clip" => clip,
         "PRelu" => prelu,
         "Softmax" | "LogSoftmax" => softmax,
@@ -27,6 +31,10 @@ fn activation(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
         "Selu" => Activation::Selu { alpha: call.float("alpha", 1.673_263_2), gamma: call.float("gamma", 1.050_701) },
         "Softplus" => Activation::Softplus,
         "Softsign" => Activation::Softsign,
+        "Celu" => Activation::Celu { alpha: call.float("alpha", 1.0) },
+        "Mish" => Activation::Mish,
+        "ThresholdedRelu" => Activation::ThresholdedRelu { alpha: call.float("alpha", 1.0) },
+        "Shrink" => Activation::Shrink { bias: call.float("bias", 0.0), lambda: call.float("lambd", 0.5) },
         _ => match call.string("approximate") {
             "" | "none" => Activation::Gelu,
             "tanh" => Activation::GeluTanh,
@@ -70,6 +78,24 @@ fn prelu(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
     let scaled = im.builder.binary(BinaryOp::Mul, x, slope)?;
     let negative = im.builder.binary_scalar(BinaryOp::Lt, x, 0.0)?;
     one(im.builder.select(negative, scaled, x)?)
+}
+
+/// 1 at the first largest element along the axis, 0 elsewhere. Before operator set 13 the dimensions from the axis on are one.
+fn hardmax(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let x = call.node(im, 0)?;
+    let ty = im.builder.ty(x).clone();
+    let mut axis = im.axis(call.int("axis", if im.opset < 13 { 1 } else { -1 }), x)?;
+    let mut rows = x;
+    if im.opset < 13 {
+        rows = im.builder.reshape(x, &[ty.shape[..axis].iter().product(), ty.shape[axis..].iter().product()])?;
+        axis = 1;
+    }
+    let best = im.builder.add(Op::composite(ArgReduce { largest: true, axis, keep: true, last: false }), &[rows])?;
+    let shape = im.builder.shape(rows);
+    let places = im.builder.add(Prim::Iota { ty: TensorType::new(DType::I32, shape), axis }, &[])?;
+    let hit = im.builder.binary(BinaryOp::Eq, places, best)?;
+    let result = im.builder.cast(hit, ty.dtype)?;
+    one(im.builder.reshape(result, &ty.shape)?)
 }
 
 /// Before operator set 13 the dimensions from the axis on are one.

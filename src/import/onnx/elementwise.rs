@@ -5,7 +5,8 @@ use rten_onnx::onnx::DataType;
 use super::node::{Call, Handler, Importer, Val, one};
 use super::tensor;
 use crate::error::{Error, Result};
-use crate::graph::{BinaryOp, NodeId, UnaryOp};
+use crate::graph::{BinaryOp, NodeId, Op, UnaryOp};
+use crate::ops::math::Math;
 use kernels_gen::DType;
 
 pub(super) fn handler(op: &str) -> Option<Handler> {
@@ -17,6 +18,8 @@ pub(super) fn handler(op: &str) -> Option<Handler> {
         "Min" | "Max" | "Sum" | "Mean" => variadic,
         "Pow" => pow,
         "Mod" => modulo,
+        "BitShift" => bit_shift,
+        "Tan" | "Asin" | "Acos" | "Atan" | "Sinh" | "Cosh" | "Asinh" | "Acosh" | "Atanh" | "IsInf" => math,
         "Reciprocal" => reciprocal,
         "Where" => select,
         "Cast" => cast,
@@ -129,6 +132,33 @@ fn modulo(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
     one(im.builder.select(adjust, moved, remainder)?)
 }
 
+fn bit_shift(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let op = match call.string("direction") {
+        "LEFT" => BinaryOp::Shl,
+        "RIGHT" => BinaryOp::Shr,
+        other => return Err(Error::malformed(format!("direction `{other}`; allowed are LEFT and RIGHT"))),
+    };
+    let (a, b) = (call.node(im, 0)?, call.node(im, 1)?);
+    one(im.builder.binary(op, a, b)?)
+}
+
+fn math(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let function = match call.op() {
+        "Tan" => Math::Tan,
+        "Asin" => Math::Asin,
+        "Acos" => Math::Acos,
+        "Atan" => Math::Atan,
+        "Sinh" => Math::Sinh,
+        "Cosh" => Math::Cosh,
+        "Asinh" => Math::Asinh,
+        "Acosh" => Math::Acosh,
+        "Atanh" => Math::Atanh,
+        _ => Math::IsInf { negative: call.flag("detect_negative", true), positive: call.flag("detect_positive", true) },
+    };
+    let x = call.node(im, 0)?;
+    one(im.builder.add(Op::composite(function), &[x])?)
+}
+
 fn reciprocal(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
     let x = call.node(im, 0)?;
     let dtype = im.builder.ty(x).dtype;
@@ -142,10 +172,10 @@ fn select(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
 }
 
 fn cast(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
-    let to = call.optional_int("to").and_then(|to| i32::try_from(to).ok()).ok_or_else(|| Error::malformed("it has no attribute `to`"))?;
-    let dtype = tensor::dtype(DataType(to))?;
+    let to = call.optional_int("to").ok_or_else(|| Error::malformed("it has no attribute `to`"))?;
+    let dtype = tensor::dtype_of(to)?;
     // Integers that do not fit stay parameters when they are only called 64-bit again.
-    if let (Some(value @ Val::Wide(_)), DataType::INT64) = (call.value(0), DataType(to)) {
+    if let (Some(value @ Val::Wide(_)), true) = (call.value(0), to == i64::from(DataType::INT64.0)) {
         return Ok(vec![value.clone()]);
     }
     let x = call.node(im, 0)?;

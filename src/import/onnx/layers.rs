@@ -2,11 +2,13 @@
 
 use super::node::{Call, Handler, Importer, Val, one};
 use crate::error::{Error, Result};
-use crate::graph::{BinaryOp, NodeId, Op, ReduceOp, UnaryOp};
+use crate::graph::{BinaryOp, NodeId, Op, Prim, ReduceOp, UnaryOp};
 use crate::ops::conv::Conv;
 use crate::ops::dot::{Gemm, MatMul};
-use crate::ops::norm::{BatchNorm, LayerNorm};
+use crate::ops::norm::{BatchNorm, GroupNorm, LayerNorm};
 use crate::ops::pool::{Pool, PoolKind};
+use crate::ops::reduce::resolve_axes;
+use crate::ops::shape::pad_with;
 use crate::ops::stats::{Statistic, StatisticKind};
 use crate::ops::window::Padding;
 
@@ -17,6 +19,10 @@ pub(super) fn handler(op: &str) -> Option<Handler> {
         "GlobalAveragePool" | "GlobalMaxPool" => global_pool,
         "BatchNormalization" => batch_norm,
         "LayerNormalization" | "RMSNormalization" => layer_norm,
+        "InstanceNormalization" | "GroupNormalization" => group_norm,
+        "LRN" => local_response_norm,
+        "MeanVarianceNormalization" => mean_variance_norm,
+        "LpPool" | "GlobalLpPool" => lp_pool,
         "Gemm" => gemm,
         "MatMul" => matmul,
         _ => return None,
@@ -66,21 +72,33 @@ fn conv(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
     one(im.builder.add(Op::composite(conv), &operands)?)
 }
 
-fn pool(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
-    let x = call.node(im, 0)?;
+/// The windows of a pool.
+fn window_pool(call: &Call, kind: PoolKind) -> Result<Pool> {
     let sizes = call.sizes("kernel_shape")?.ok_or_else(|| Error::malformed("it has no kernel_shape"))?;
     let spatial = sizes.len();
-    let kind =
-        if call.op() == "MaxPool" { PoolKind::Max } else { PoolKind::Average { count_padding: call.flag("count_include_pad", false) } };
-    let pool = Pool {
+    Ok(Pool {
         kind,
         strides: per_dimension(call, "strides", spatial)?,
         padding: padding(call, spatial)?,
         dilations: per_dimension(call, "dilations", spatial)?,
         ceil_mode: call.flag("ceil_mode", false),
         sizes,
-    };
-    one(im.builder.add(Op::composite(pool), &[x])?)
+    })
+}
+
+/// The places of the largest elements are a second output of MaxPool, computed where the model uses them.
+fn pool(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let x = call.node(im, 0)?;
+    if call.op() == "AveragePool" {
+        let kind = PoolKind::Average { count_padding: call.flag("count_include_pad", false) };
+        return one(im.builder.add(Op::composite(window_pool(call, kind)?), &[x])?);
+    }
+    let mut results = vec![Val::Node(im.builder.add(Op::composite(window_pool(call, PoolKind::Max)?), &[x])?)];
+    if call.wants(1) {
+        let kind = PoolKind::ArgMax { column_major: call.flag("storage_order", false) };
+        results.push(Val::Node(im.builder.add(Op::composite(window_pool(call, kind)?), &[x])?));
+    }
+    Ok(results)
 }
 
 fn global_pool(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
@@ -151,6 +169,84 @@ fn layer_norm(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
     let ones = im.builder.splat_like(deviation, im.builder.ty(deviation).dtype, 1.0)?;
     let inverse = im.builder.binary(BinaryOp::Div, ones, deviation)?;
     Ok(vec![Val::Node(y), Val::Node(mean), Val::Node(inverse)])
+}
+
+/// Scale and bias are one for each channel; GroupNormalization before operator set 21 has one for each group.
+fn group_norm(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let (x, mut scale, mut bias) = (call.node(im, 0)?, call.node(im, 1)?, call.node(im, 2)?);
+    let channels = im.builder.shape(x).get(1).copied().unwrap_or(0);
+    let groups = match call.op() {
+        "InstanceNormalization" => channels,
+        _ => usize::try_from(call.int("num_groups", 0)).map_err(|_| Error::malformed("num_groups is negative"))?,
+    };
+    if call.op() == "GroupNormalization" && im.opset < 21 && groups > 0 && channels.is_multiple_of(groups) {
+        let mut spread = |id: NodeId| {
+            let column = im.builder.reshape(id, &[groups, 1])?;
+            let wide = im.builder.broadcast_to(column, &[groups, channels / groups])?;
+            im.builder.reshape(wide, &[channels])
+        };
+        (scale, bias) = (spread(scale)?, spread(bias)?);
+    }
+    let norm = GroupNorm { groups, epsilon: call.float("epsilon", 1e-5) };
+    one(im.builder.add(Op::composite(norm), &[x, scale, bias])?)
+}
+
+/// `x / (bias + alpha / size * sum of squares of size neighbouring channels) ^ beta`.
+fn local_response_norm(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let x = call.node(im, 0)?;
+    let rank = im.rank(x);
+    let size = usize::try_from(call.int("size", 0)).ok().filter(|&s| s > 0 && s < 1 << 16 && rank >= 2);
+    let size = size.ok_or_else(|| Error::malformed("it takes [n, c, ...] and a positive size below 2^16"))?;
+    let (alpha, beta, bias) = (call.float("alpha", 1e-4), call.float("beta", 0.75), call.float("bias", 1.0));
+    let last: Vec<usize> = [0].into_iter().chain(2..rank).chain([1]).collect();
+    let back: Vec<usize> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+    let square = im.builder.binary(BinaryOp::Mul, x, x)?;
+    let square = im.builder.transpose(square, &last)?;
+    let (mut low, mut high) = (vec![0; rank], vec![0; rank]);
+    (low[rank - 1], high[rank - 1]) = ((size - 1) / 2, size - 1 - (size - 1) / 2);
+    let padded = pad_with(&mut im.builder, square, &low, &high, 0.0)?;
+    let view = im.builder.add(Prim::Window { sizes: vec![size], strides: vec![1], dilations: vec![1] }, &[padded])?;
+    let sum = im.builder.reduce(ReduceOp::Sum, view, &[rank], false)?;
+    let sum = im.builder.transpose(sum, &back)?;
+    let scaled = im.builder.binary_scalar(BinaryOp::Mul, sum, f64::from(alpha) / size as f64)?;
+    let shifted = im.builder.binary_scalar(BinaryOp::Add, scaled, f64::from(bias))?;
+    let divisor = im.builder.binary_scalar(BinaryOp::Pow, shifted, f64::from(beta))?;
+    one(im.builder.binary(BinaryOp::Div, x, divisor)?)
+}
+
+/// `(x - mean) / (deviation + 1e-9)`.
+fn mean_variance_norm(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let x = call.node(im, 0)?;
+    let axes = resolve_axes(&call.ints("axes").unwrap_or_else(|| vec![0, 2, 3]), im.rank(x))?;
+    let statistic = Op::composite(Statistic { kind: StatisticKind::Mean, axes, keep: true });
+    let mean = im.builder.add(statistic.clone(), &[x])?;
+    let centred = im.builder.binary(BinaryOp::Sub, x, mean)?;
+    let square = im.builder.binary(BinaryOp::Mul, centred, centred)?;
+    let variance = im.builder.add(statistic, &[square])?;
+    let deviation = im.builder.unary(UnaryOp::Sqrt, variance)?;
+    let divisor = im.builder.binary_scalar(BinaryOp::Add, deviation, 1e-9)?;
+    one(im.builder.binary(BinaryOp::Div, centred, divisor)?)
+}
+
+/// `(sum of |x|^p) ^ (1 / p)` over windows, from their means with the padding counted; over the whole plane from its sum.
+fn lp_pool(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let x = call.node(im, 0)?;
+    let p = call.int("p", 2) as f64;
+    let abs = im.builder.unary(UnaryOp::Abs, x)?;
+    let raised = if p == 2.0 { im.builder.binary(BinaryOp::Mul, abs, abs)? } else { im.builder.binary_scalar(BinaryOp::Pow, abs, p)? };
+    let sum = if call.op() == "GlobalLpPool" {
+        let axes: Vec<usize> = (2..im.rank(x)).collect();
+        im.builder.reduce(ReduceOp::Sum, raised, &axes, true)?
+    } else {
+        if call.flag("ceil_mode", false) {
+            return Err(Error::unsupported("ceil_mode; windows that lie in the padded operand are supported"));
+        }
+        let pool = window_pool(call, PoolKind::Average { count_padding: true })?;
+        let count: f64 = pool.sizes.iter().map(|&s| s as f64).product();
+        let mean = im.builder.add(Op::composite(pool), &[raised])?;
+        im.builder.binary_scalar(BinaryOp::Mul, mean, count)?
+    };
+    one(if p == 2.0 { im.builder.unary(UnaryOp::Sqrt, sum)? } else { im.builder.binary_scalar(BinaryOp::Pow, sum, 1.0 / p)? })
 }
 
 fn gemm(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {

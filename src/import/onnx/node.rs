@@ -208,6 +208,11 @@ impl<'a> Call<'a> {
         self.attribute(name).and_then(|a| a.s.as_deref()).unwrap_or_default()
     }
 
+    /// Texts; none where the attribute is left out.
+    pub fn strings(&self, name: &str) -> Option<&'a [String]> {
+        self.attribute(name).map(|a| a.strings.as_slice())
+    }
+
     pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
         self.attribute(name).map(|a| a.ints.clone())
     }

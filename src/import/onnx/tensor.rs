@@ -34,6 +34,12 @@ pub(super) fn dtype(ty: DataType) -> Result<DType> {
     })
 }
 
+/// The element type an attribute names by its number.
+pub(super) fn dtype_of(number: i64) -> Result<DType> {
+    let number = i32::try_from(number).map_err(|_| Error::malformed(format!("element type {number}")))?;
+    dtype(DataType(number))
+}
+
 /// Reads a file that holds one tensor, as the ONNX test data are: its name and the tensor. 64-bit integers must fit 32 bits.
 pub fn parse_tensor(bytes: &[u8]) -> Result<(String, HostTensor)> {
     let proto: TensorProto = super::proto::decode(bytes, "ONNX tensor")?;
