@@ -54,11 +54,22 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
 }
 
 fn kernels(compiled: &Compiled) -> Table {
-    let columns = [("kernel", "kernel"), ("type", "result"), ("flops", "FLOPs"), ("bytes", "bytes"), ("origins", "origin nodes")];
+    let columns = [
+        ("kernel", "kernel"),
+        ("type", "result"),
+        ("flops", "FLOPs"),
+        ("bytes", "bytes"),
+        ("config", "tiles"),
+        ("chosen_by", "chosen by"),
+        ("origins", "origin nodes"),
+    ];
     let mut table = Table::new(&columns.map(|(key, title)| Column::new(key, title)));
     for kernel in compiled.kernels() {
         let (name, ty) = (kernel.name.as_str(), kernel.ty.to_string());
-        table.row([name.into(), ty.into(), kernel.flops.into(), kernel.bytes.into(), kernel.origins.clone().into()]);
+        let config = kernel.choice.as_ref().map(|c| c.config.as_str());
+        let by = kernel.choice.as_ref().map(|c| if c.tuned { "measurement" } else { "table" });
+        let (flops, bytes) = (kernel.flops.into(), kernel.bytes.into());
+        table.row([name.into(), ty.into(), flops, bytes, config.into(), by.into(), kernel.origins.clone().into()]);
     }
     table
 }

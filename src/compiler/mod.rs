@@ -5,6 +5,7 @@ pub mod lower;
 pub mod passes;
 mod slots;
 mod stages;
+pub mod tune;
 
 use std::sync::Arc;
 
@@ -13,7 +14,9 @@ use crate::graph::{Graph, NodeId, Op, Prim, TensorType};
 use crate::plan::{ExecutionPlan, SlotId};
 use kernels_gen::emit::Numerics;
 use kernels_gen::{Target, validate};
+pub use lower::HeroChoice;
 use stages::Stages;
+pub use tune::Tuning;
 
 /// How operations are grouped into kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -44,6 +47,8 @@ pub struct CompileOptions {
     pub numerics: Numerics,
     /// Keep the printed form of every stage in [`Compiled::stages`].
     pub keep_stages: bool,
+    /// Measured choices; the tables choose where it has none.
+    pub tuning: Tuning,
 }
 
 /// An input or output of a compiled graph.
@@ -70,6 +75,8 @@ pub struct KernelInfo {
     pub flops: u64,
     /// Bytes read and written, each tensor once.
     pub bytes: u64,
+    /// The configuration, if it is built around a matrix product or a convolution.
+    pub choice: Option<HeroChoice>,
 }
 
 /// Nodes that one kernel computes, for people.
@@ -170,18 +177,7 @@ impl Compiled {
 /// Compiles `graph` for `target`.
 pub fn compile(graph: &Graph, target: &Target, options: &CompileOptions) -> Result<Compiled> {
     let mut stages = Stages::new(options.keep_stages);
-    let graph = stages.graph("capture", || Ok(graph.clone()))?;
-    let graph = stages.graph("decompose", || passes::decompose(&graph))?;
-    let graph = stages.graph("fold", || passes::fold(&graph))?;
-    let graph = match options.mode {
-        Mode::Compiled => stages.graph("fold_scale", || passes::fold(&passes::fold_scale(&graph)?))?,
-        Mode::Eager => graph,
-    };
-    let graph = stages.graph("stage", || passes::fold(&passes::stage(&graph, target)?))?;
-    let graph = stages.graph("layout", || passes::layout(&graph))?;
-    check_sizes(&graph, target)?;
-    let fusion =
-        stages.run("fuse", |f: &fuse::FusionPlan| f.print(&graph), || Ok(fuse::fuse(&graph, target, options.mode, options.numerics)))?;
+    let (graph, fusion) = groups(graph, target, options, &mut stages)?;
     let lowered = stages.run(
         "lower",
         |k: &Vec<_>| print_loops(k),
@@ -204,9 +200,26 @@ pub fn compile(graph: &Graph, target: &Target, options: &CompileOptions) -> Resu
     Ok(Compiled { inner: Arc::new(Inner { plan, inputs, outputs, kernels, stages, groups, refusals, fusion }) })
 }
 
+/// The stages before lowering: the groups that become kernels, and the graph they are groups of.
+fn groups(graph: &Graph, target: &Target, options: &CompileOptions, stages: &mut Stages) -> Result<(Graph, fuse::FusionPlan)> {
+    let graph = stages.graph("capture", || Ok(graph.clone()))?;
+    let graph = stages.graph("decompose", || passes::decompose(&graph))?;
+    let graph = stages.graph("fold", || passes::fold(&graph))?;
+    let graph = match options.mode {
+        Mode::Compiled => stages.graph("fold_scale", || passes::fold(&passes::fold_scale(&graph)?))?,
+        Mode::Eager => graph,
+    };
+    let graph = stages.graph("stage", || passes::fold(&passes::stage(&graph, target)?))?;
+    let graph = stages.graph("layout", || passes::layout(&graph))?;
+    check_sizes(&graph, target)?;
+    let fusion =
+        stages.run("fuse", |f: &fuse::FusionPlan| f.print(&graph), || Ok(fuse::fuse(&graph, target, options.mode, options.numerics)))?;
+    Ok((graph, fusion))
+}
+
 /// Lowers one group of the plan; an error names it.
 fn lower_group(graph: &Graph, group: &fuse::Group, target: &Target, options: &CompileOptions) -> Result<lower::LoweredKernel> {
-    lower::group(graph, group, target, options.numerics)
+    lower::group_as(graph, group, target, options.numerics, lower::Chooser::Tuning(&options.tuning))
         .map_err(|e| e.context(format_args!("the kernel of {}", known_as(graph, group.root))))
 }
 

@@ -104,6 +104,7 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[LoweredKernel]
             ty: ty.clone(),
             flops: kernel.source.flops.eval(&[]),
             bytes: kernel.source.bytes.eval(&[]),
+            choice: kernel.choice.clone(),
         });
     }
     // Results that no kernel makes: inputs and constants handed through.

@@ -1,5 +1,7 @@
 //! Compiled graphs on a device: loaded once, run often.
 
+mod runner;
+
 use std::fmt;
 use std::sync::Arc;
 

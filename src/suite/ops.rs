@@ -21,7 +21,7 @@ pub fn compare_graph(
     device: &Device,
     mode: Mode,
 ) -> Result<Option<String>> {
-    let options = CompileOptions { mode, numerics: Numerics::Strict, keep_stages: false };
+    let options = CompileOptions { mode, numerics: Numerics::Strict, ..CompileOptions::default() };
     let compiled = compile(graph, &device.target(), &options)?;
     let session = Session::load(device, &compiled)?;
     // What a kernel fails to write must not look right by chance.

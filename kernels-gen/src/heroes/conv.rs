@@ -17,9 +17,10 @@
 //! lanes past it hold is ignored. The layout made for it is `[group][input channel][tap][output channel, padded to a multiple of 4]`.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use super::text::{Text, component};
-use super::{SUBGROUP_LANES, Sharing, Skeleton, check_limits, fold};
+use super::{SUBGROUP_LANES, Sharing, Skeleton, check_limits, fold, size_class};
 use crate::error::{Error, Result};
 use crate::target::Target;
 
@@ -68,7 +69,7 @@ pub struct ConvConfig {
 }
 
 /// Most taps of a kernel that are unrolled.
-const MAX_TAPS: u32 = 16;
+pub(super) const MAX_TAPS: u32 = 16;
 /// Pixels of a row a lane computes.
 const TILE_X: u32 = 4;
 
@@ -79,6 +80,26 @@ impl ConvProblem {
         [*groups, *in_channels, *out_channels, output[0], output[1], kernel[0], kernel[1]]
             .iter()
             .fold(2 * u64::from(*batch), |f, d| f.saturating_mul(u64::from(*d)))
+    }
+
+    /// What problems share whose fastest configuration is taken to be one.
+    pub fn class(&self) -> String {
+        let [batch, ic, oc] = [self.batch, self.in_channels, self.out_channels].map(size_class);
+        let pair = |p: [u32; 2]| format!("{}x{}", p[0], p[1]);
+        let image = |p: [u32; 2]| format!("{}x{}", size_class(p[0]), size_class(p[1]));
+        let ConvProblem { groups, stride, dilation, pad, x_vec, store_vec, .. } = self;
+        let width = |vec: &bool| if *vec { 4 } else { 1 };
+        format!(
+            "{batch}x{ic}x{} to {oc}x{} groups:{groups} kernel:{} stride:{} dilation:{} pad:{} x:{} store:{}",
+            image(self.input),
+            image(self.output),
+            pair(self.kernel),
+            pair(*stride),
+            pair(*dilation),
+            pair(*pad),
+            width(x_vec),
+            width(store_vec)
+        )
     }
 
     fn check(&self) -> Result<()> {
@@ -93,6 +114,14 @@ impl ConvProblem {
         Err(Error::Unsupported(format!(
             "convolution {self:?}: groups, input, kernel, stride and dilation must be positive, and its window must end below 2^30"
         )))
+    }
+}
+
+impl fmt::Display for ConvConfig {
+    /// `2x16x1 on 8 subgroup`: rows, output and input channels, lanes and sharing; equal for equal configurations only.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ConvConfig { tile_y, tile_oc, tile_c, lanes, sharing } = self;
+        write!(f, "{tile_y}x{tile_oc}x{tile_c} on {lanes} {sharing}")
     }
 }
 
@@ -118,10 +147,34 @@ impl ConvConfig {
 ///
 /// Fails where the problem or the configuration is malformed or past the target's limits, loop iterations included.
 pub fn skeleton(problem: &ConvProblem, config: &ConvConfig, target: &Target, entry: &str) -> Result<Skeleton> {
+    let Launch { iterations, blocks, workgroups } = launch(problem, config, target)?;
+    Ok(Skeleton {
+        wgsl: Generator::new(problem, config).entry(entry, blocks),
+        workgroup_size: [config.lanes, 1, 1],
+        workgroups,
+        workgroup_bytes: 0,
+        subgroups: config.sharing == Sharing::Subgroup,
+        flops: problem.flops(),
+        max_iterations: iterations,
+    })
+}
+
+/// Whether [`skeleton`] makes a kernel of `config` for `problem`; its error says why not.
+pub fn check(problem: &ConvProblem, config: &ConvConfig, target: &Target) -> Result<()> {
+    launch(problem, config, target).map(|_| ())
+}
+
+/// Size of a dispatch.
+struct Launch {
+    iterations: u64,
+    blocks: u64,
+    workgroups: [u32; 3],
+}
+
+fn launch(problem: &ConvProblem, config: &ConvConfig, target: &Target) -> Result<Launch> {
     problem.check()?;
     config.check()?;
-    let subgroups = config.sharing == Sharing::Subgroup;
-    check_limits(target, "convolution", [config.lanes, 1], 0, subgroups)?;
+    check_limits(target, "convolution", [config.lanes, 1], 0, config.sharing == Sharing::Subgroup)?;
     let work = Generator::new(problem, config);
     let iterations = work.iterations();
     if let Some(bound) = target.max_loop_iterations.filter(|bound| iterations > *bound) {
@@ -136,15 +189,7 @@ pub fn skeleton(problem: &ConvProblem, config: &ConvConfig, target: &Target, ent
     if u32::try_from(work.tiles() + u64::from(config.lanes)).is_err() {
         return Err(Error::Unsupported(format!("convolution of {} pixel tiles is past 2^32; split the batch", work.tiles())));
     }
-    Ok(Skeleton {
-        wgsl: work.entry(entry, blocks),
-        workgroup_size: [config.lanes, 1, 1],
-        workgroups,
-        workgroup_bytes: 0,
-        subgroups,
-        flops: problem.flops(),
-        max_iterations: iterations,
-    })
+    Ok(Launch { iterations, blocks, workgroups })
 }
 
 struct Generator<'a> {

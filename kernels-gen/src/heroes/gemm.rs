@@ -13,8 +13,10 @@
 //!
 //! Vector holes are called with the vectorised index a multiple of 4.
 
+use std::fmt;
+
 use super::text::{Text, clamp, component};
-use super::{SUBGROUP_LANES, Sharing, Skeleton, check_limits, fold};
+use super::{SUBGROUP_LANES, Sharing, Skeleton, check_limits, fold, size_class};
 use crate::error::{Error, Result};
 use crate::target::Target;
 
@@ -69,6 +71,12 @@ impl GemmProblem {
         [self.m, self.n, self.k].iter().fold(2 * u64::from(self.batch), |f, d| f.saturating_mul(u64::from(*d)))
     }
 
+    /// What problems share whose fastest configuration is taken to be one.
+    pub fn class(&self) -> String {
+        let [batch, m, n, k] = [self.batch, self.m, self.n, self.k].map(size_class);
+        format!("{batch}x{m}x{n}x{k} a:{:?} b:{:?} store:{}", self.a_vec, self.b_vec, if self.store_vec { 4 } else { 1 })
+    }
+
     /// The problem with vector axes kept only where sizes are whole vectors.
     fn normalised(&self) -> GemmProblem {
         let keep = |axis, free: u32| if axis == VecAxis::Free && !free.is_multiple_of(4) { VecAxis::None } else { axis };
@@ -81,7 +89,21 @@ impl GemmProblem {
     }
 }
 
+impl fmt::Display for GemmConfig {
+    /// `64x8x4 on 8x1 subgroup`: the tile, lanes and sharing; equal for equal configurations only.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let GemmConfig { tile_m, tile_n, tile_k, workgroup: [x, y], sharing } = self;
+        write!(f, "{tile_m}x{tile_n}x{tile_k} on {x}x{y} {sharing}")
+    }
+}
+
 impl GemmConfig {
+    /// Rows and columns of C a workgroup computes.
+    pub(super) fn block(&self) -> [u32; 2] {
+        let lanes_m = if self.sharing == Sharing::Subgroup { 1 } else { self.workgroup[1] };
+        [self.tile_m.saturating_mul(lanes_m), self.tile_n.saturating_mul(self.workgroup[0])]
+    }
+
     fn check(&self) -> Result<()> {
         let ok = self.tile_m > 0
             && self.tile_n > 0
@@ -108,14 +130,10 @@ impl GemmConfig {
 /// Fails where the configuration is malformed or past the target's limits, and where the loop over k would pass the target's
 /// bound on loop iterations: split k then.
 pub fn skeleton(problem: &GemmProblem, config: &GemmConfig, target: &Target, entry: &str) -> Result<Skeleton> {
-    config.check()?;
-    let subgroups = config.sharing == Sharing::Subgroup;
-    check_limits(target, "matrix product", config.workgroup, 0, subgroups)?;
-    let step = unrolled_step(problem.k, config.tile_k, target)?;
+    let Launch { step, tiles, workgroups } = launch(problem, config, target)?;
     let problem = problem.normalised();
     let work = Generator { p: &problem, c: config, step, text: Text::default() };
-    let tiles = u64::from(problem.batch) * u64::from(work.tiles_m()) * u64::from(work.tiles_n());
-    let workgroups = fold(tiles, target, "matrix product")?;
+    let subgroups = config.sharing == Sharing::Subgroup;
     Ok(Skeleton {
         wgsl: work.entry(entry, tiles),
         workgroup_size: [config.workgroup[0], config.workgroup[1], 1],
@@ -125,6 +143,28 @@ pub fn skeleton(problem: &GemmProblem, config: &GemmConfig, target: &Target, ent
         flops: problem.flops(),
         max_iterations: u64::from(problem.k / step) + 1,
     })
+}
+
+/// Whether [`skeleton`] makes a kernel of `config` for `problem`; its error says why not.
+pub fn check(problem: &GemmProblem, config: &GemmConfig, target: &Target) -> Result<()> {
+    launch(problem, config, target).map(|_| ())
+}
+
+/// Size of a dispatch.
+struct Launch {
+    step: u32,
+    tiles: u64,
+    workgroups: [u32; 3],
+}
+
+fn launch(problem: &GemmProblem, config: &GemmConfig, target: &Target) -> Result<Launch> {
+    config.check()?;
+    check_limits(target, "matrix product", config.workgroup, 0, config.sharing == Sharing::Subgroup)?;
+    let step = unrolled_step(problem.k, config.tile_k, target)?;
+    let [rows, cols] = config.block();
+    let tiles = [problem.m.div_ceil(rows), problem.n.div_ceil(cols)];
+    let tiles = tiles.iter().fold(u64::from(problem.batch), |all, n| all.saturating_mul(u64::from(*n)));
+    Ok(Launch { step, tiles, workgroups: fold(tiles, target, "matrix product")? })
 }
 
 /// Steps of k in one iteration: the configuration's, doubled until the loop keeps within the target's bound.
@@ -157,14 +197,11 @@ struct Generator<'a> {
 impl Generator<'_> {
     /// Rows of C a workgroup computes.
     fn block_m(&self) -> u32 {
-        match self.c.sharing {
-            Sharing::Subgroup => self.c.tile_m,
-            _ => self.c.tile_m * self.c.workgroup[1],
-        }
+        self.c.block()[0]
     }
 
     fn block_n(&self) -> u32 {
-        self.c.tile_n * self.c.workgroup[0]
+        self.c.block()[1]
     }
 
     fn tiles_m(&self) -> u32 {

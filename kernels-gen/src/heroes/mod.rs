@@ -5,6 +5,8 @@
 //! bindings they use, before the skeleton and has a whole kernel. Holes get indices that are in range, always; what lies
 //! outside is the skeleton's affair. Tile sizes are data ([`tiles`]), chosen by adapter class and shape.
 
+use std::fmt;
+
 use crate::error::{Error, Result};
 use crate::source::{Binding, Formula, KernelSource, WgslFeatures};
 use crate::target::Target;
@@ -27,6 +29,25 @@ pub enum Sharing {
     Lane,
     /// Eight lanes of a subgroup load the operand they have in common once and broadcast it.
     Subgroup,
+}
+
+impl fmt::Display for Sharing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Sharing::Lane => "lane",
+            Sharing::Subgroup => "subgroup",
+        })
+    }
+}
+
+/// Class of a size: sizes of one class differ by less than an eighth and share their factors of two up to 64, so that what is fastest for
+/// one is taken for all. Written as the largest size and the factor, `1024/64`; sizes up to 16 are classes of their own.
+pub fn size_class(size: u32) -> String {
+    if size <= 16 {
+        return size.to_string();
+    }
+    let step = 1u64 << (size - 1).ilog2().saturating_sub(3);
+    format!("{}/{}", u64::from(size).div_ceil(step) * step, 1u32 << size.trailing_zeros().min(6))
 }
 
 /// The entry point of a hero and what a dispatch of it costs.

@@ -1,6 +1,7 @@
 use super::conv::{self, ConvProblem};
 use super::gemm::{GemmConfig, GemmProblem, VecAxis, skeleton};
-use super::{Sharing, tiles};
+use super::tiles::Candidates;
+use super::{Sharing, size_class, tiles};
 use crate::source::{Binding, BindingKind, KernelSource};
 use crate::target::Target;
 use crate::validate::{check, validate};
@@ -55,6 +56,44 @@ fn every_table_row_is_valid_on_its_target() {
         }
         let problem = GemmProblem { batch: 1, m: 64, n: 64, k: 6, a_vec: VecAxis::K, b_vec: VecAxis::Free, store_vec: true };
         validate(&kernel(&problem, &tiles::gemm_table(&target)[0], &target), &target).expect("every writer takes it");
+    }
+}
+
+#[test]
+fn candidates_are_valid_have_names_of_their_own_and_begin_with_the_choice_of_the_table() {
+    let unique = |names: &[String]| names.iter().collect::<std::collections::HashSet<_>>().len() == names.len();
+    for target in Target::presets() {
+        for (m, n, k) in [(257, 333, 6), (1, 5, 0), (1024, 256, 1024)] {
+            let problem = GemmProblem { batch: 1, m, n, k, a_vec: VecAxis::K, b_vec: VecAxis::Free, store_vec: true };
+            let [likely, all] = [Candidates::Likely, Candidates::All].map(|which| tiles::gemm_candidates(&target, &problem, which));
+            assert!(likely[0] == tiles::gemm(&target, &problem) && likely.iter().all(|c| all.contains(c)), "{likely:?}");
+            assert!(unique(&all.iter().map(ToString::to_string).collect::<Vec<_>>()), "{all:?}");
+            // Drivers compile the largest for seconds: they are for products that take as long.
+            assert_eq!(likely[1..].iter().any(|c| c.tile_m * c.tile_n > 256), target.name == "software" && k == 1024);
+            for config in all.iter().filter(|c| c.tile_m * c.tile_n <= 256) {
+                check(&kernel(&problem, config, &target), &target).expect("valid");
+            }
+        }
+        let problem = convolution([3, 3], [2, 2]);
+        let [likely, all] = [Candidates::Likely, Candidates::All].map(|which| tiles::conv_candidates(&target, &problem, which));
+        assert!(likely[0] == tiles::conv(&target, &problem) && likely.iter().all(|c| all.contains(c)), "{likely:?}");
+        assert!(unique(&all.iter().map(ToString::to_string).collect::<Vec<_>>()), "{all:?}");
+        for config in all.iter().filter(|c| c.tile_y * c.tile_oc * c.tile_c <= 32) {
+            let made = conv::skeleton(&problem, config, &target, "conv").expect("fits the target");
+            check(&made.into_source("conv", CONV_HOLES, bindings(), 0, 0), &target).expect("valid");
+        }
+    }
+}
+
+#[test]
+fn sizes_of_a_class_are_close_and_divide_alike() {
+    assert_eq!([1, 4, 16, 17, 1000, 1001, 1024, 1025].map(size_class), ["1", "4", "16", "18/1", "1024/8", "1024/1", "1024/64", "1152/1"]);
+    assert_eq!(size_class(u32::MAX), "4294967296/1");
+    for size in 17..5000u32 {
+        let class = size_class(size);
+        let (largest, _) = class.split_once('/').expect("two parts");
+        let largest: u32 = largest.parse().expect("a number");
+        assert!(largest >= size && u64::from(largest) * 7 <= u64::from(size) * 8 + 7, "{size}: {class}");
     }
 }
 

@@ -43,6 +43,7 @@ pub(super) fn lower(graph: &Graph, group: &Group, target: &Target, numerics: Num
         }
     }
     Ok(LoweredKernel {
+        choice: None,
         in_place,
         source: emit::kernel(&kernel, numerics)?,
         loops: kernel.to_string(),

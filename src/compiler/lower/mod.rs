@@ -10,11 +10,15 @@ mod reduce;
 
 use std::collections::HashMap;
 
+pub(super) use hero::Variants;
+
 use crate::compiler::fuse::{Group, GroupKind};
+use crate::compiler::tune::Tuning;
 use crate::error::{Error, Result};
 use crate::graph::{BinaryOp, Graph, NodeId, Op, Prim, TensorType, UnaryOp};
 use crate::ops;
 use kernels_gen::emit::Numerics;
+use kernels_gen::heroes::tiles::Candidates;
 use kernels_gen::index::{Index, flatten, unflatten};
 use kernels_gen::ir::{BufferId, Builder, ExprId, LocalId};
 use kernels_gen::scalar::Literal;
@@ -28,6 +32,8 @@ type Coords = Vec<Vec<Index>>;
 pub struct LoweredKernel {
     /// The kernel.
     pub source: KernelSource,
+    /// The configuration of a hero.
+    pub choice: Option<HeroChoice>,
     /// Printed loop IR, or the hero's problem and configuration.
     pub loops: String,
     /// Nodes it reads, in order of binding; the node it writes is bound last.
@@ -38,12 +44,47 @@ pub struct LoweredKernel {
     pub in_place: Vec<(NodeId, KernelSource)>,
 }
 
-/// Lowers one group. An error says why the group cannot be one kernel.
+/// The configuration that a hero's kernel has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeroChoice {
+    /// What is tuned as one: the kernel's kind, the class of its problem and what is fused with it.
+    pub key: String,
+    /// Name of the configuration.
+    pub config: String,
+    /// Whether a measurement chose it; else the table did.
+    pub tuned: bool,
+}
+
+/// Who chooses the configurations of heroes.
+#[derive(Debug, Clone, Copy)]
+pub enum Chooser<'a> {
+    /// The tables.
+    Table,
+    /// The tuning, and the tables where it has no choice that is valid.
+    Tuning(&'a Tuning),
+    /// The candidate of that name, and no other.
+    Named(&'a str),
+}
+
+/// Lowers one group with the configurations of the tables. An error says why the group cannot be one kernel.
 pub fn group(graph: &Graph, group: &Group, target: &Target, numerics: Numerics) -> Result<LoweredKernel> {
+    group_as(graph, group, target, numerics, Chooser::Table)
+}
+
+/// [`group`] with the configurations of `chooser`.
+pub fn group_as(graph: &Graph, group: &Group, target: &Target, numerics: Numerics, chooser: Chooser<'_>) -> Result<LoweredKernel> {
     match group.kind {
         GroupKind::Map => map::lower(graph, group, target, numerics),
         GroupKind::Reduce => reduce::lower(graph, group, target, numerics),
-        GroupKind::Hero(hero) => hero::lower(graph, group, hero, target, numerics),
+        GroupKind::Hero(hero) => hero::lower(graph, group, hero, target, numerics, chooser),
+    }
+}
+
+/// What the tuner can choose from for a group; `None` for a group without a hero.
+pub(super) fn variants(graph: &Graph, group: &Group, target: &Target, numerics: Numerics, which: Candidates) -> Result<Option<Variants>> {
+    match group.kind {
+        GroupKind::Hero(hero) => hero::variants(graph, group, hero, target, numerics, which).map(Some),
+        GroupKind::Map | GroupKind::Reduce => Ok(None),
     }
 }
 

@@ -223,6 +223,7 @@ fn with_schedule(
         bytes: bytes(graph, group, &inputs),
     };
     Ok(LoweredKernel {
+        choice: None,
         in_place: Vec::new(),
         source: emit::kernel(&kernel, numerics)?,
         loops: kernel.to_string(),

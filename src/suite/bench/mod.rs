@@ -9,6 +9,7 @@ mod model;
 mod motifs;
 mod ops;
 mod timing;
+mod tune;
 
 use std::path::PathBuf;
 
@@ -114,6 +115,13 @@ pub const CASES: &[Case] = &[
         run: gemm::run,
     },
     Case {
+        name: "tune",
+        about: "matrix products with measured configurations, in turns with those of the tables",
+        takes_models: false,
+        takes_graph: false,
+        run: tune::run,
+    },
+    Case {
         name: "ops",
         about: "operations bound by memory, against its bandwidth",
         takes_models: false,
@@ -168,7 +176,12 @@ impl Bench<'_> {
 
     /// Compiles and loads `graph`, with random inputs that stay on the device.
     fn load(&self, graph: &Graph, mode: Mode, key: Key) -> Result<Session> {
-        let compiled = compile(graph, &self.device.target(), &CompileOptions { mode, ..CompileOptions::default() })?;
+        self.load_as(graph, &CompileOptions { mode, ..CompileOptions::default() }, key)
+    }
+
+    /// [`Bench::load`] with other options.
+    fn load_as(&self, graph: &Graph, options: &CompileOptions, key: Key) -> Result<Session> {
+        let compiled = compile(graph, &self.device.target(), options)?;
         let session = Session::load(self.device, &compiled)?;
         for (port, stream) in compiled.inputs().iter().zip(0..) {
             session.executor().write(port.slot, inputs::random(&port.ty, key.stream(stream))?.bytes())?;

@@ -4,18 +4,98 @@
 
 mod conv_holes;
 mod gemm_holes;
+mod signature;
+
+use std::fmt::Display;
 
 use crate::compiler::fuse::Group;
-use crate::compiler::lower::{Coords, HeroValue, LoweredKernel, Lowering, bytes, flops, label, origins};
+use crate::compiler::lower::{Chooser, Coords, HeroChoice, HeroValue, LoweredKernel, Lowering, bytes, flops, label, origins};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId, Op, Prim};
 use kernels_gen::emit::{self, Finish, Numerics};
-use kernels_gen::heroes::{Skeleton, conv, gemm, tiles};
+use kernels_gen::heroes::Skeleton;
+use kernels_gen::heroes::conv::{self, ConvProblem};
+use kernels_gen::heroes::gemm::{self, GemmProblem};
+use kernels_gen::heroes::tiles::{self, Candidates};
 use kernels_gen::index::{Index, Var, flatten, unflatten};
 use kernels_gen::ir::{BufferId, Expr, ExprId, Function, Lanes, Stmt};
 use kernels_gen::{ScalarType, Target, WgslFeatures};
 
-pub(super) fn lower(graph: &Graph, group: &Group, hero: NodeId, target: &Target, numerics: Numerics) -> Result<LoweredKernel> {
+/// What the tuner can choose from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::compiler) struct Variants {
+    /// What is tuned as one.
+    pub key: String,
+    /// Names of the configurations, the table's choice first.
+    pub configs: Vec<String>,
+}
+
+pub(super) fn lower(
+    graph: &Graph,
+    group: &Group,
+    hero: NodeId,
+    target: &Target,
+    numerics: Numerics,
+    chooser: Chooser<'_>,
+) -> Result<LoweredKernel> {
+    let (holes, problem) = problem(graph, group, hero)?;
+    let key = problem.key(graph, group, numerics);
+    match problem {
+        Problem::Gemm(problem) => {
+            let all = || tiles::gemm_candidates(target, &problem, Candidates::All);
+            let (config, choice) = choose(chooser, key, tiles::gemm(target, &problem), all)?;
+            let skeleton = gemm::skeleton(&problem, &config, target, "ENTRY")?;
+            holes.finish(skeleton, format!("{problem:?}\n{config:?}"), choice, target, numerics)
+        }
+        Problem::Conv(problem) => {
+            let all = || tiles::conv_candidates(target, &problem, Candidates::All);
+            let (config, choice) = choose(chooser, key, tiles::conv(target, &problem), all)?;
+            let skeleton = conv::skeleton(&problem, &config, target, "ENTRY")?;
+            holes.finish(skeleton, format!("{problem:?}\n{config:?}"), choice, target, numerics)
+        }
+    }
+}
+
+pub(super) fn variants(
+    graph: &Graph,
+    group: &Group,
+    hero: NodeId,
+    target: &Target,
+    numerics: Numerics,
+    which: Candidates,
+) -> Result<Variants> {
+    let (_, problem) = problem(graph, group, hero)?;
+    let key = problem.key(graph, group, numerics);
+    let configs = match problem {
+        Problem::Gemm(problem) => names(&tiles::gemm_candidates(target, &problem, which)),
+        Problem::Conv(problem) => names(&tiles::conv_candidates(target, &problem, which)),
+    };
+    Ok(Variants { key, configs })
+}
+
+fn names<C: Display>(configs: &[C]) -> Vec<String> {
+    configs.iter().map(ToString::to_string).collect()
+}
+
+/// What a hero computes.
+enum Problem {
+    Gemm(GemmProblem),
+    Conv(ConvProblem),
+}
+
+impl Problem {
+    /// What is tuned as one: the kind, the class of sizes, and a digest of what is fused with the hero.
+    fn key(&self, graph: &Graph, group: &Group, numerics: Numerics) -> String {
+        let class = match self {
+            Problem::Gemm(problem) => problem.class(),
+            Problem::Conv(problem) => problem.class(),
+        };
+        format!("{} {class} {}", label(graph, group), signature::of(graph, group, numerics))
+    }
+}
+
+/// The holes of a group's hero and the problem they belong to.
+fn problem<'a>(graph: &'a Graph, group: &'a Group, hero: NodeId) -> Result<(Holes<'a>, Problem)> {
     if graph.ty(group.root).dtype.elems_per_word() > 1 {
         return Err(Error::unsupported("packed elements are stored by whole words, a hero's results in rows of any length"));
     }
@@ -23,21 +103,33 @@ pub(super) fn lower(graph: &Graph, group: &Group, hero: NodeId, target: &Target,
         return Err(Error::unsupported("the epilogue changes the number of elements"));
     }
     let mut holes = Holes { lowering: Lowering::new(graph, group), hero, functions: Vec::new() };
-    match &graph.node(hero).op {
-        Op::Prim(Prim::Dot) => {
-            let problem = holes.gemm()?;
-            let config = tiles::gemm(target, &problem);
-            let skeleton = gemm::skeleton(&problem, &config, target, "ENTRY")?;
-            holes.finish(skeleton, format!("{problem:?}\n{config:?}"), target, numerics)
-        }
+    let problem = match &graph.node(hero).op {
+        Op::Prim(Prim::Dot) => Problem::Gemm(holes.gemm()?),
         Op::Prim(Prim::Conv { strides, pads_low, dilations, groups, .. }) => {
-            let problem = holes.conv(*strides, *pads_low, *dilations, *groups)?;
-            let config = tiles::conv(target, &problem);
-            let skeleton = conv::skeleton(&problem, &config, target, "ENTRY")?;
-            holes.finish(skeleton, format!("{problem:?}\n{config:?}"), target, numerics)
+            Problem::Conv(holes.conv(*strides, *pads_low, *dilations, *groups)?)
         }
-        _ => Err(Error::internal("a hero that is neither a matrix product nor a convolution")),
-    }
+        _ => return Err(Error::internal("a hero that is neither a matrix product nor a convolution")),
+    };
+    Ok((holes, problem))
+}
+
+/// The configuration that `chooser` picks: `table`, or one of `all`.
+fn choose<C: Display>(chooser: Chooser<'_>, key: String, table: C, all: impl FnOnce() -> Vec<C>) -> Result<(C, HeroChoice)> {
+    let named = |name: &str| all().into_iter().find(|c| c.to_string() == name);
+    let (config, tuned) = match chooser {
+        Chooser::Table => (table, false),
+        // A choice of another version may be none any more; what was measured then says nothing now.
+        Chooser::Tuning(tuning) => match tuning.get(&key).and_then(|choice| named(&choice.config)) {
+            Some(config) => (config, true),
+            None => (table, false),
+        },
+        Chooser::Named(name) => match named(name) {
+            Some(config) => (config, true),
+            None => return Err(Error::internal(format!("`{name}` is no candidate for {key}"))),
+        },
+    };
+    let choice = HeroChoice { key, config: config.to_string(), tuned };
+    Ok((config, choice))
 }
 
 /// The result's buffer while holes are made: it is bound last, once all that is loaded is known.
@@ -141,7 +233,14 @@ impl Holes<'_> {
         Ok(())
     }
 
-    fn finish(mut self, skeleton: Skeleton, choice: String, target: &Target, numerics: Numerics) -> Result<LoweredKernel> {
+    fn finish(
+        mut self,
+        skeleton: Skeleton,
+        loops: String,
+        choice: HeroChoice,
+        target: &Target,
+        numerics: Numerics,
+    ) -> Result<LoweredKernel> {
         let output = self.lowering.output();
         for function in &mut self.functions {
             for stmt in &mut function.body {
@@ -165,6 +264,8 @@ impl Holes<'_> {
             bytes: bytes(graph, group, &inputs),
             max_iterations: skeleton.max_iterations,
         });
-        Ok(LoweredKernel { in_place: Vec::new(), source, loops: choice, inputs, workgroups: skeleton.workgroups })
+        let by = if choice.tuned { "measurement" } else { "table" };
+        let loops = format!("{loops}\nchosen by {by}: {}\n{}", choice.config, choice.key);
+        Ok(LoweredKernel { in_place: Vec::new(), source, choice: Some(choice), loops, inputs, workgroups: skeleton.workgroups })
     }
 }
