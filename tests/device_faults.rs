@@ -223,3 +223,24 @@ fn the_noop_device_loads_and_runs_plans() {
         pollster::block_on(executor.run_async(&[], &[y])).expect("runs");
     }
 }
+
+#[test]
+fn a_graph_past_the_memory_limit_is_refused_before_it_is_copied() {
+    use sublane::motifs::graph::GenerateOptions;
+    use sublane::motifs::{CountOptions, Engine, Motif, TemporalGraph, count};
+    use sublane::progress::Work;
+
+    let options = DeviceOptions { memory_limit_bytes: Some(48 << 20), ..DeviceOptions::from_env() };
+    let device = Device::open(&options).expect("these tests need an adapter");
+    let graph = |edges| TemporalGraph::generate(&GenerateOptions::new(edges), &Work::quiet()).expect("generates");
+    let motif = Motif::parse("M3-0").expect("named");
+    let counted = |graph: &TemporalGraph, engine: Engine| {
+        count(graph, &motif, &CountOptions { engine, ..CountOptions::new(86_400) }, &Work::quiet())
+    };
+    let error = counted(&graph(200_000), Engine::Gpu(device.clone())).expect_err("too large");
+    says(&error, ErrorKind::OutOfMemory, &["200000 edges", "memory limit of 50331648", "--engine cpu"]);
+    assert_eq!(device.used_bytes(), 0);
+    let small = graph(2_000);
+    let [on_device, on_host] = [Engine::Gpu(device), Engine::Cpu].map(|engine| counted(&small, engine).expect("counts").value);
+    assert_eq!(on_device, on_host);
+}

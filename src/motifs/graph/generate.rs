@@ -47,7 +47,8 @@ pub struct GenerateOptions {
 }
 
 impl GenerateOptions {
-    /// So many edges, on a vertex each 32 edges and over 200 days of seconds, so that graphs of different sizes differ in their size alone.
+    /// So many edges, on a vertex each 32 edges and over 200 days of seconds. The mean degree is the same at every size; with an `exponent`
+    /// above 0 the largest grows.
     pub fn new(edges: u64) -> Self {
         GenerateOptions {
             edges,

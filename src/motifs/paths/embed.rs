@@ -28,6 +28,8 @@ pub(in crate::motifs) enum Phase {
 /// Lists a step may take its edge from: both directions of the first fixed edge's pair, of the second's, and of the two vertices they do not
 /// share (from the second's to the first's, and back).
 pub(in crate::motifs) const NUM_SLOTS: usize = 6;
+/// Lists for an embedding without steps.
+pub(in crate::motifs) const NO_SLOTS: [Range<usize>; NUM_SLOTS] = [const { 0..0 }; NUM_SLOTS];
 
 /// One edge of the part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +69,14 @@ pub(in crate::motifs) struct Embedded {
     pub end: u32,
     /// Keys that enclose each placed edge in its gap; both ends are excluded. The outer end of an outer gap is not among them.
     pub inner: [[u32; 2]; 3],
+}
+
+impl Embedded {
+    /// Whether the part spans at most delta.
+    #[inline]
+    pub fn is_within(&self, keys: &Keys<'_>) -> bool {
+        self.start == self.end || self.end <= keys.last[self.start as usize]
+    }
 }
 
 impl Embedding {
@@ -124,6 +134,12 @@ impl Embedding {
     /// Embeds the part around fixed edges of the keys `first` and `second` (twice the same for one edge), with the lists of the slots as
     /// ranges of `keys.list`. `None`: no match holds them.
     pub fn embed(&self, keys: &Keys<'_>, slots: &[Range<usize>; NUM_SLOTS], first: u32, second: u32) -> Option<Embedded> {
+        self.nearest(&keys.list, slots, first, second).filter(|found| found.is_within(keys))
+    }
+
+    /// The same without a look at the span.
+    #[inline]
+    pub fn nearest(&self, list_of_keys: &[u32], slots: &[Range<usize>; NUM_SLOTS], first: u32, second: u32) -> Option<Embedded> {
         let (a, b) = if self.swapped { (second, first) } else { (first, second) };
         let mut inner = [[a, b]; 3];
         for (inner, gap) in inner.iter_mut().zip(&self.gaps) {
@@ -142,7 +158,7 @@ impl Embedding {
                 key = if phase <= Phase::Forward { a } else { b };
             }
             let range = slots[step.slot].clone();
-            let list = &keys.list[range];
+            let list = &list_of_keys[range];
             let up = matches!(phase, Phase::Forward | Phase::After);
             key = match up {
                 true => *list.get(list.partition_point(|&k| k <= key))?,
@@ -159,7 +175,7 @@ impl Embedding {
                 inner[usize::from(!up)] = key;
             }
         }
-        (end <= keys.last[start as usize]).then_some(Embedded { start, end, inner })
+        Some(Embedded { start, end, inner })
     }
 
     /// The window of a placed edge, as a half-open range of keys.

@@ -1,6 +1,7 @@
 //! Paths: numbering, drawing and checking placements of an anchor, and counting the chains around each. Plain Rust; the kernels of
 //! `shaders/motifs` do the same and share the formats.
 
+mod centres;
 mod embed;
 mod keys;
 mod recipe;

@@ -230,12 +230,12 @@ impl Numbered for Paths<'_> {
 
     fn tallies(&self, draws: &[Draws], part: &Part<'_>) -> Result<Vec<Tally>> {
         let longest = draws.iter().map(|d| d.range.end - d.range.start).max().unwrap_or(0);
-        let chunk = (longest >> 16).max(1 << 13);
-        // Chunks of all draws together, so that a few short ones keep all cores busy.
-        let chunks: Vec<(usize, Range<u64>)> = draws
-            .iter()
-            .enumerate()
-            .flat_map(|(n, d)| (d.range.start..d.range.end).step_by(chunk as usize).map(move |at| (n, at..d.range.end.min(at + chunk))))
+        let chunk = (longest >> 16).clamp(1 << 10, 1 << 14);
+        // Replicates take turns chunk by chunk, so that what one has brought into the caches serves the others too.
+        let chunks: Vec<(usize, Range<u64>)> = (0..longest.div_ceil(chunk))
+            .flat_map(|turn| draws.iter().enumerate().map(move |(n, d)| (n, d.range.start.saturating_add(turn * chunk), d.range.end)))
+            .filter(|(_, at, end)| at < end)
+            .map(|(n, at, end)| (n, at..end.min(at.saturating_add(chunk))))
             .collect();
         let sums: Vec<(usize, Tally)> = chunks
             .into_par_iter()

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::motifs::graph::Adjacency;
+use crate::motifs::paths::centres::{centres, embeds, partition_near};
 use crate::motifs::paths::embed::{Embedding, both_ways};
 use crate::motifs::paths::recipe::{DESTINATION, Placed, SOURCE};
 use crate::motifs::paths::{Keys, Recipe};
@@ -86,9 +87,14 @@ impl<'g> SideEdges<'g> {
 
     /// First entry and length of the window of those keys at a vertex.
     pub fn window(&self, keys: &Keys<'_>, vertex: u32, window: Range<u32>) -> [u32; 2] {
+        self.window_near(keys, vertex, window, self.offsets[vertex as usize])
+    }
+
+    /// The same, searched for from an entry of the vertex, or the one behind its last, on: the nearer the sooner.
+    pub fn window_near(&self, keys: &Keys<'_>, vertex: u32, window: Range<u32>, near: u32) -> [u32; 2] {
         let range = self.offsets[vertex as usize] as usize..self.offsets[vertex as usize + 1] as usize;
         let entries = &self.entries[range.clone()];
-        let below = |key: u32| entries.partition_point(|&[edge, _]| keys.of(edge & !DEAD) < key);
+        let below = |key: u32| partition_near(entries, near as usize - range.start, |&[edge, _]| keys.of(edge & !DEAD) < key);
         let (low, high) = (below(window.start), below(window.end));
         [(range.start + low) as u32, high.saturating_sub(low) as u32]
     }
@@ -130,47 +136,21 @@ impl<'g> Units<'g> {
                 _ => Err(Error::unsupported("pruning is made for anchors that are paths; draw a tree with `--prune off` or `auto`")),
             };
         }
-        let no_part = Embedding::new(recipe, &[0], None);
-        let around = Embedding::new(recipe, &[0], Some(motif));
-        let embed = |embedding: &Embedding, edge: u32| {
-            let [own, opposite] = both_ways(&graph.pairs, edge);
-            let (key, none) = (keys.of(edge), 0..0);
-            embedding.embed(keys, &[own, opposite, none.clone(), none.clone(), none.clone(), none], key, key)
-        };
         let side = |j: usize| {
             let embedding = Embedding::new(recipe, &[j], Some(motif));
             let all = SideEdges::all(graph, &recipe.placed[j]);
+            if embedding.steps.is_empty() {
+                return all;
+            }
+            let embeds = embeds(graph, keys, &embedding);
             match prune {
-                _ if embedding.steps.is_empty() => all,
-                Prune::Off => all.marked(|edge| embed(&embedding, edge).is_some()),
-                Prune::Pairs | Prune::Rows => all.filtered(|edge| embed(&embedding, edge).is_some()),
+                Prune::Off => all.marked(|edge| embeds[edge as usize]),
+                Prune::Pairs | Prune::Rows => all.filtered(|edge| embeds[edge as usize]),
             }
         };
         let sides: Vec<SideEdges<'g>> = (1..recipe.placed.len()).map(side).collect();
         check_table(graph.num_edges() as u64, max_bytes)?;
-
-        let numbered = if prune == Prune::Off { &no_part } else { &around };
-        let centre = |edge: u32| -> Unit {
-            let ends = graph.edges[edge as usize];
-            let mut unit = [0, 0, 0, 1, 0, 1, 0, 0, 0, 0];
-            let (found, live) = (embed(numbered, edge), embed(&around, edge));
-            let Some(found) = found.filter(|_| ends[0] != ends[1]) else { return Unit::default() };
-            for (i, side) in sides.iter().enumerate() {
-                let at = ends[recipe.placed[i + 1].at];
-                let window = |embedding: &Embedding, found| side.window(keys, at, embedding.window(keys, found, i + 1));
-                let [start, len] = window(numbered, &found);
-                unit[unit::WINDOWS + 2 * i..][..2].copy_from_slice(&[start, len]);
-                let [start, len] = live.as_ref().map_or([0, 0], |live| window(&around, live));
-                unit[unit::LIVE + 2 * i..][..2].copy_from_slice(&[start, start + len]);
-            }
-            if live.is_some() {
-                (sides.len()..2).for_each(|i| unit[unit::LIVE + 2 * i + 1] = 1);
-            }
-            let paths = u64::from(unit[unit::WINDOWS + 1]) * u64::from(unit[unit::WINDOWS + 3]);
-            set_first(&mut unit, paths);
-            unit
-        };
-        let mut table: Vec<Unit> = (0..graph.num_edges() as u32).into_par_iter().map(centre).collect();
+        let mut table = centres(graph, keys, motif, recipe, &sides, prune);
         let mut row_side = None;
         if prune == Prune::Rows && !sides.is_empty() {
             // Rows are made of the side that has fewer edges in all.
@@ -202,7 +182,7 @@ fn rows_of(
     let placed = recipe.placed[j];
     let embedding = Embedding::new(recipe, &[0, j], Some(motif));
     let pairs = &graph.pairs;
-    let row = |centre: u32, entry: usize| -> Option<Unit> {
+    let row = |centre: u32, near: u32, entry: usize| -> Option<Unit> {
         let ends = graph.edges[centre as usize];
         let [edge, outer] = sides[side].entries[entry];
         let far = ends[SOURCE + DESTINATION - placed.at];
@@ -219,7 +199,7 @@ fn rows_of(
         let mut window = [0, 1];
         if let Some(other) = other {
             let at = ends[recipe.placed[other].at];
-            window = sides[other - 1].window(keys, at, embedding.window(keys, &found, other));
+            window = sides[other - 1].window_near(keys, at, embedding.window(keys, &found, other), near);
         }
         let [start, len] = window;
         (len > 0).then_some([len, 0, centre, edge, start, len, 0, 1, start, start + len])
@@ -228,7 +208,9 @@ fn rows_of(
         let unit = centres[centre];
         let [start, len] = [0, 1].map(|i| unit[unit::WINDOWS + 2 * side + i]);
         let window = if first_path(&unit) > 0 { start..start + len } else { 0..0 };
-        window.filter_map(move |entry| row(centre as u32, entry as usize))
+        // The window of the other side is a part of the centre's.
+        let near = unit[unit::WINDOWS + 2 * (1 - side)];
+        window.filter_map(move |entry| row(centre as u32, near, entry as usize))
     };
     let mut table: Vec<Unit> = (0..centres.len()).into_par_iter().flat_map_iter(of_centre).collect();
     table.shrink_to_fit();
@@ -247,12 +229,23 @@ pub(in crate::motifs) fn set_first(unit: &mut Unit, path: u64) {
 /// Replaces the numbers of paths by the numbers of the first paths, and adds the unit at the end.
 pub(in crate::motifs) fn number(table: &mut Vec<Unit>) -> Result<()> {
     table.push(Unit::default());
-    let mut first = 0u64;
-    for unit in table.iter_mut() {
-        let paths = first_path(unit);
-        set_first(unit, first);
-        first = first.checked_add(paths).ok_or_else(too_many)?;
+    // Sums of blocks, then within each from what is before it.
+    let block = table.len().div_ceil(8 * rayon::current_num_threads()).max(1);
+    let sum = |units: &[Unit]| units.iter().try_fold(0u64, |sum, unit| sum.checked_add(first_path(unit)));
+    let sums: Option<Vec<u64>> = table.par_chunks(block).map(sum).collect();
+    let mut before = 0u64;
+    let mut starts = Vec::new();
+    for sum in sums.ok_or_else(too_many)? {
+        starts.push(before);
+        before = before.checked_add(sum).ok_or_else(too_many)?;
     }
+    table.par_chunks_mut(block).zip(starts).for_each(|(units, mut first)| {
+        for unit in units {
+            let paths = first_path(unit);
+            set_first(unit, first);
+            first += paths;
+        }
+    });
     Ok(())
 }
 
