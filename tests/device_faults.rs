@@ -234,9 +234,8 @@ fn a_graph_past_the_memory_limit_is_refused_before_it_is_copied() {
     let device = Device::open(&options).expect("these tests need an adapter");
     let graph = |edges| TemporalGraph::generate(&GenerateOptions::new(edges), &Work::quiet()).expect("generates");
     let motif = Motif::parse("M3-0").expect("named");
-    let counted = |graph: &TemporalGraph, engine: Engine| {
-        count(graph, &motif, &CountOptions { engine, ..CountOptions::new(86_400) }, &Work::quiet())
-    };
+    let counted =
+        |graph: &TemporalGraph, engine: Engine| count(graph, &motif, &CountOptions { engine, ..CountOptions::new(86_400) }, &Work::quiet());
     let error = counted(&graph(200_000), Engine::Gpu(device.clone())).expect_err("too large");
     says(&error, ErrorKind::OutOfMemory, &["200000 edges", "memory limit of 50331648", "--engine cpu"]);
     assert_eq!(device.used_bytes(), 0);

@@ -93,7 +93,7 @@ pub(super) fn rounded(bytes: u64) -> u64 {
 }
 
 /// Bytes that may wait in staging memory for a submission; with more, they are submitted alone and waited for.
-const MAX_STAGED_BYTES: usize = 64 << 20;
+const MAX_STAGED_BYTES: usize = 16 << 20;
 
 impl Device {
     /// A storage buffer of zeros.
@@ -177,6 +177,21 @@ impl DeviceTensor {
         let uploaded = DeviceTensor::zeros(device, tensor.dtype(), tensor.shape())?;
         device.write(&uploaded.buffer, tensor.bytes())?;
         Ok(uploaded)
+    }
+
+    /// Copies elements from the host, piece after piece; the pieces have a multiple of four bytes and together fill the shape.
+    pub(crate) fn from_pieces(device: &Device, dtype: DType, shape: &[usize], pieces: &[&[u8]]) -> Result<Self> {
+        let tensor = DeviceTensor::zeros(device, dtype, shape)?;
+        let given: usize = pieces.iter().map(|piece| piece.len()).sum();
+        if given as u64 != tensor.num_bytes() || pieces.iter().any(|piece| piece.len() % 4 != 0) {
+            return Err(Error::internal(format!("pieces of {given} bytes for {dtype}{shape:?}")));
+        }
+        let mut start = 0;
+        for piece in pieces {
+            device.write_at(&tensor.buffer, start, piece)?;
+            start += piece.len() as u64;
+        }
+        Ok(tensor)
     }
 
     /// A tensor over a buffer that is at least as large.

@@ -89,7 +89,12 @@ struct OnDevice {
 
 impl OnDevice {
     fn upload(device: &Device, graph: &TemporalGraph, keys: &Keys<'_>) -> Result<Self> {
-        Ok(OnDevice { graph: GpuGraph::upload(device, graph)?, keys: GpuKeys::upload(device, graph, keys)?, lists: OnceLock::new() })
+        let numbers = device.target().class != AdapterClass::Software;
+        Ok(OnDevice {
+            graph: GpuGraph::upload(device, graph, numbers)?,
+            keys: GpuKeys::upload(device, graph, keys)?,
+            lists: OnceLock::new(),
+        })
     }
 
     fn is_software(&self) -> bool {

@@ -4,7 +4,7 @@ use kernels_gen::Target;
 use kernels_gen::threefry::Key;
 
 use crate::error::Result;
-use crate::motifs::gpu::graph::{adjacency_words, bounds_words, pairs_parts, part_starts};
+use crate::motifs::gpu::graph::{adjacency_pieces, bounds_pieces, pairs_parts, part_starts};
 use crate::motifs::gpu::number::{Centres, GraphSlots, Layout, NumberKernels, ROW_BYTES, RowRange, UNIT_BYTES};
 use crate::motifs::paths::{Embedding, Keys, Prune, Recipe, SOURCE};
 use crate::motifs::{Anchor, Motif, TemporalGraph, Ties};
@@ -146,11 +146,11 @@ fn case(what: &str, target: &Target, key: Key, spec: &Spec) -> Result<NumberingC
     let slots = GraphSlots {
         edges: trial.input("edges", graph.edges.concat()),
         of_edge: trial.input("of_edge", graph.pairs.of_edge.concat()),
-        bounds: trial.input("bounds", bounds_words(&keys)),
+        bounds: trial.input("bounds", bounds_pieces(&keys).concat()),
         pairs: trial.input("pairs", parts.concat()),
         layout,
     };
-    let by_vertex = [&graph.outgoing, &graph.incoming].map(adjacency_words);
+    let by_vertex = [&graph.outgoing, &graph.incoming].map(|adjacency| adjacency_pieces(adjacency).concat());
     let [outgoing, incoming] = by_vertex.map(|words| trial.input("by_vertex", words));
     let flags = trial.part("flags", 8);
     let mut sides = Vec::new();

@@ -6,7 +6,7 @@ use kernels_gen::{AdapterClass, DType};
 
 use crate::device::{DeviceTensor, Executor};
 use crate::error::Result;
-use crate::motifs::gpu::graph::upload;
+use crate::motifs::gpu::graph::{upload, upload_pieces};
 use crate::motifs::gpu::round::{Bound, Buffers, Inputs, Merge, Round, RoundKernels, TEAM, UnitRange, draw_paths, totals};
 use crate::motifs::gpu::trees::{TreeTables, draw_trees};
 use crate::motifs::gpu::{GpuGraph, GpuKeys};
@@ -89,10 +89,9 @@ impl GpuPaths {
         let size = (table.len() - 1).min(most as usize).max(1);
         let chunk = |first: usize| {
             let last = (first + size).min(table.len() - 1);
-            let mut records = table[first..=last].to_vec();
-            records.resize(size + 1, table[table.len() - 1]);
+            let rest = vec![table[table.len() - 1]; size - (last - first)];
             Ok(UnitChunk {
-                table: upload(device, "the table of units", &records)?,
+                table: upload_pieces(device, "the table of units", &[table[first..=last].as_flattened(), rest.as_flattened()])?,
                 first_unit: first as u32,
                 num_units: (last - first) as u32,
                 paths: first_path(&table[first])..first_path(&table[last]),

@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 use crate::motifs::TemporalGraph;
 use crate::motifs::graph::{Adjacency, Pairs};
 use crate::motifs::paths::Keys;
-use crate::tensor::HostTensor;
 
 /// What kernels need of a graph whatever the motif and delta.
 #[derive(Debug, Clone)]
@@ -18,11 +17,10 @@ pub(in crate::motifs) struct GpuGraph {
     pub edges: DeviceTensor,
     /// (pair, opposite pair) of each edge.
     pub of_edge: DeviceTensor,
-    /// Edges by source, and by destination, as [`adjacency_words`].
-    pub outgoing: DeviceTensor,
-    pub incoming: DeviceTensor,
+    /// Edges by source, and by destination, as [`adjacency_pieces`]; `None` where paths are numbered on the processor.
+    pub adjacencies: Option<[DeviceTensor; 2]>,
     pub num_edges: u32,
-    /// Entries of `outgoing`, and of `incoming`: edges that are no loops.
+    /// Entries of an adjacency: edges that are no loops.
     pub num_entries: u32,
     pub num_vertices: u32,
 }
@@ -30,7 +28,7 @@ pub(in crate::motifs) struct GpuGraph {
 /// Keys of a graph for one tie policy and delta.
 #[derive(Debug, Clone)]
 pub(in crate::motifs) struct GpuKeys {
-    /// As [`bounds_words`].
+    /// As [`bounds_pieces`].
     pub bounds: DeviceTensor,
     /// Key of each edge; one word where it is the edge's index.
     pub of_edge: DeviceTensor,
@@ -48,13 +46,13 @@ pub(in crate::motifs) struct GpuKeys {
 }
 
 /// Entries, then the first entry of each vertex and the end.
-pub(super) fn adjacency_words(adjacency: &Adjacency) -> Vec<u32> {
-    [bytemuck::cast_slice(&adjacency.entries), adjacency.offsets.as_slice()].concat()
+pub(super) fn adjacency_pieces(adjacency: &Adjacency) -> [&[u32]; 2] {
+    [bytemuck::cast_slice(&adjacency.entries), &adjacency.offsets]
 }
 
 /// The smallest key within delta before each key, then the largest after each, then the key of each edge where that is not its index.
-pub(super) fn bounds_words(keys: &Keys<'_>) -> Vec<u32> {
-    [keys.first.as_slice(), keys.last.as_slice(), keys.of_edge.unwrap_or(&[])].concat()
+pub(super) fn bounds_pieces<'k>(keys: &'k Keys<'_>) -> [&'k [u32]; 3] {
+    [&keys.first, &keys.last, keys.of_edge.unwrap_or(&[])]
 }
 
 /// First pair of each source, destination of each pair, where each list begins, the lists' keys.
@@ -87,29 +85,37 @@ pub(super) fn max_search(pairs: &Pairs) -> u32 {
 
 /// Copies words to the device as one tensor that a kernel can bind; at least one element, since a binding is never empty.
 pub(in crate::motifs) fn upload<T: Pod>(device: &Device, what: &str, words: &[T]) -> Result<DeviceTensor> {
-    let words: &[u32] = bytemuck::cast_slice(words);
-    check_binding(device, what, 4 * words.len() as u64)?;
-    let words = if words.is_empty() { &[0] } else { words };
-    DeviceTensor::upload(device, &HostTensor::from_bytes(DType::U32, vec![words.len()], bytemuck::cast_slice(words))?)
+    upload_pieces(device, what, &[bytemuck::cast_slice(words)])
+}
+
+/// [`upload`] of words piece after piece.
+pub(in crate::motifs) fn upload_pieces(device: &Device, what: &str, pieces: &[&[u32]]) -> Result<DeviceTensor> {
+    let total: usize = pieces.iter().map(|piece| piece.len()).sum();
+    check_binding(device, what, 4 * total as u64)?;
+    let pieces: Vec<&[u8]> = if total == 0 { vec![&[0; 4]] } else { pieces.iter().map(|piece| bytemuck::cast_slice(piece)).collect() };
+    DeviceTensor::from_pieces(device, DType::U32, &[total.max(1)], &pieces)
 }
 
 impl GpuGraph {
-    /// Copies `graph` to the device.
+    /// Copies `graph` to the device, with its adjacencies where paths are to be numbered there.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) where a part does not fit one binding, with its size;
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
-    pub fn upload(device: &Device, graph: &TemporalGraph) -> Result<Self> {
+    pub fn upload(device: &Device, graph: &TemporalGraph, with_adjacencies: bool) -> Result<Self> {
         let edges = upload(device, "the list of edges", &graph.edges)?;
         let of_edge = upload(device, "the list of pairs of edges", &graph.pairs.of_edge)?;
-        let by_vertex = |adjacency: &Adjacency| upload(device, "the list of edges by vertex", &adjacency_words(adjacency));
+        let by_vertex = |adjacency: &Adjacency| upload_pieces(device, "the list of edges by vertex", &adjacency_pieces(adjacency));
+        let adjacencies = match with_adjacencies {
+            true => Some([by_vertex(&graph.outgoing)?, by_vertex(&graph.incoming)?]),
+            false => None,
+        };
         Ok(GpuGraph {
             device: device.clone(),
             edges,
             of_edge,
-            outgoing: by_vertex(&graph.outgoing)?,
-            incoming: by_vertex(&graph.incoming)?,
+            adjacencies,
             num_edges: graph.num_edges() as u32,
             num_entries: graph.outgoing.entries.len() as u32,
             num_vertices: graph.num_vertices,
@@ -126,9 +132,9 @@ impl GpuKeys {
         check_binding(device, "the list of pairs", 4 * total)?;
         Ok(GpuKeys {
             max_search: max_search(pairs),
-            bounds: upload(device, "the windows of keys", &bounds_words(keys))?,
+            bounds: upload_pieces(device, "the windows of keys", &bounds_pieces(keys))?,
             of_edge: upload(device, "the keys of edges", keys.of_edge.unwrap_or(&[]))?,
-            pairs: upload(device, "the pair lists", &parts.concat())?,
+            pairs: upload_pieces(device, "the pair lists", &parts)?,
             parts: part_starts(parts),
             num_keys: keys.first.len() as u32,
             is_strict: keys.of_edge.is_some(),

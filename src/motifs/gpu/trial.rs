@@ -4,7 +4,7 @@ use kernels_gen::Target;
 use kernels_gen::threefry::Key;
 
 use crate::error::{Error, Result};
-use crate::motifs::gpu::graph::{bounds_words, max_search, pairs_parts, part_starts};
+use crate::motifs::gpu::graph::{bounds_pieces, max_search, pairs_parts, part_starts};
 use crate::motifs::gpu::round::{Bound, Inputs, Merge, Round, RoundKernels, STATE_WORDS, TEAM, UnitRange, draw_paths, totals};
 use crate::motifs::paths::{Draws, Keys, Paths, Prune, Strata, Unit, first_path, set_first};
 use crate::motifs::{Anchor, Motif, TemporalGraph, Ties};
@@ -142,7 +142,7 @@ impl<'g> Trial<'g> {
             draw: Vec::new(),
             edges,
             of_edge: input(&mut plan, "of_edge", bytemuck::cast_slice(&graph.pairs.of_edge)),
-            bounds: input(&mut plan, "bounds", &bounds_words(&keys)),
+            bounds: input(&mut plan, "bounds", &bounds_pieces(&keys).concat()),
             keys: input(&mut plan, "keys", keys.of_edge.unwrap_or(&[])),
             pairs: input(&mut plan, "pairs", &parts.concat()),
         };

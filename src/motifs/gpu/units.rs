@@ -198,7 +198,10 @@ impl Numbering<'_> {
 
     /// The edges that placed edge `j` is drawn from.
     fn side(&self, j: usize) -> Result<DeviceTensor> {
-        let all = if self.recipe.placed[j].own_end == SOURCE { &self.graph.outgoing } else { &self.graph.incoming };
+        let Some([outgoing, incoming]) = &self.graph.adjacencies else {
+            return Err(Error::internal("paths are numbered on a device that has no adjacencies"));
+        };
+        let all = if self.recipe.placed[j].own_end == SOURCE { outgoing } else { incoming };
         let embedding = Embedding::new(self.recipe, &[j], Some(self.motif));
         if embedding.steps.is_empty() {
             return Ok(all.clone());
@@ -464,7 +467,7 @@ mod tests {
             let key = Key::new(77).stream(n as u64);
             let vertices = motif.num_vertices() as u32 + (n as u32 % 3);
             let graph = random_graph(key, vertices, 120 + 10 * (n as u64 % 5), 150);
-            let on_device = GpuGraph::upload(&device, &graph).expect("fits");
+            let on_device = GpuGraph::upload(&device, &graph, true).expect("fits");
             let anchors = Anchor::all_paths(motif);
             for ties in [Ties::Order, Ties::Strict] {
                 let keys = Keys::new(&graph, [20, 45, 80][n % 3], ties);
@@ -508,7 +511,7 @@ mod tests {
         for edges in [vec![], vec![(0, 0, 1)], vec![(0, 1, 1), (1, 1, 1)]] {
             let graph = TemporalGraph::from_edges(edges, 2, 0).expect("builds");
             let keys = Keys::new(&graph, 5, Ties::Order);
-            let on_device = GpuGraph::upload(&device, &graph).expect("fits");
+            let on_device = GpuGraph::upload(&device, &graph, true).expect("fits");
             let keys_on_device = GpuKeys::upload(&device, &graph, &keys).expect("fits");
             for prune in [Prune::Off, Prune::Pairs, Prune::Rows] {
                 let units = Units::new(&graph, &keys, &motif, &Recipe::new(&motif, &anchor), prune, u64::MAX).expect("fits");
@@ -529,7 +532,7 @@ mod tests {
         let recipe = Recipe::new(&motif, &Anchor::parse("4:0,8", &motif).expect("path"));
         let graph = random_graph(Key::new(1), 4, 30, 9);
         let keys = Keys::new(&graph, 5, Ties::Order);
-        let on_device = GpuGraph::upload(&device, &graph).expect("fits");
+        let on_device = GpuGraph::upload(&device, &graph, true).expect("fits");
         let keys_on_device = GpuKeys::upload(&device, &graph, &keys).expect("fits");
         let numbering = Numbering {
             graph: &on_device,

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use rayon::prelude::*;
 
 use crate::motifs::graph::Adjacency;
-use crate::motifs::paths::embed::{Embedded, Embedding, NO_SLOTS, Phase};
+use crate::motifs::paths::Keys;
+use crate::motifs::paths::embed::{Embedded, Embedding, Phase};
 use crate::motifs::paths::recipe::{Recipe, SOURCE};
 use crate::motifs::paths::units::{DEAD, Prune, SideEdges, Unit, first_path, set_first, unit};
-use crate::motifs::paths::Keys;
 use crate::motifs::{Motif, TemporalGraph};
 
 /// Pairs of vertices whose edges are looked at together.
@@ -58,7 +58,7 @@ pub(super) fn centres(
     for (i, (side, live_ranges)) in sides.iter().zip(&live_ranges).enumerate() {
         let ranges = |edge: u32| -> [Option<Range<u32>>; 2] {
             let live = unpacked(live_ranges[edge as usize].load(Relaxed));
-            let all = || no_part.embed(keys, &NO_SLOTS, keys.of(edge), keys.of(edge)).map(|part| no_part.window(keys, &part, i + 1));
+            let all = || Some(no_part.window(keys, &Embedded::alone(keys.of(edge)), i + 1));
             [if prune == Prune::Off { all() } else { live.clone() }, live]
         };
         let placed = recipe.placed[i + 1];
@@ -127,15 +127,14 @@ fn for_each_part(graph: &TemporalGraph, keys: &Keys<'_>, embedding: &Embedding, 
     let pairs = &graph.pairs;
     // Edges of the pair that an embedding has, the fixed one included.
     let needed = 1 + embedding.steps.iter().filter(|step| step.slot == 0 && step.phase != Phase::Backward).count();
+    // Each step for all pairs before the next: loads from all over the graph then do not wait for each other.
     let of_pairs = |first: usize| {
-        // Spans are looked at when all parts are found: loads from all over the graph that do not wait for each other.
+        let own = (first..pairs.len().min(first + PAIRS)).map(|pair| pairs.range(pair as u32)).filter(|own| own.len() >= needed);
+        let own: Vec<_> = own.collect();
+        let opposite: Vec<_> = own.iter().map(|own| pairs.of_edge[pairs.list[own.start] as usize][1]).collect();
+        let opposite: Vec<_> = opposite.into_iter().map(|pair| pairs.range(pair)).collect();
         let mut parts = Vec::new();
-        for pair in first..pairs.len().min(first + PAIRS) {
-            let own = pairs.range(pair as u32);
-            if own.len() < needed {
-                continue;
-            }
-            let opposite = pairs.range(pairs.of_edge[pairs.list[own.start] as usize][1]);
+        for (own, opposite) in own.into_iter().zip(opposite) {
             let slots = [own.clone(), opposite, 0..0, 0..0, 0..0, 0..0];
             let part = |(&edge, &key)| Some((edge, embedding.nearest(&keys.list, &slots, key, key)?));
             parts.extend(pairs.list[own.clone()].iter().zip(&keys.list[own]).filter_map(part));

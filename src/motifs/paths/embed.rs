@@ -28,8 +28,6 @@ pub(in crate::motifs) enum Phase {
 /// Lists a step may take its edge from: both directions of the first fixed edge's pair, of the second's, and of the two vertices they do not
 /// share (from the second's to the first's, and back).
 pub(in crate::motifs) const NUM_SLOTS: usize = 6;
-/// Lists for an embedding without steps.
-pub(in crate::motifs) const NO_SLOTS: [Range<usize>; NUM_SLOTS] = [const { 0..0 }; NUM_SLOTS];
 
 /// One edge of the part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +70,11 @@ pub(in crate::motifs) struct Embedded {
 }
 
 impl Embedded {
+    /// One fixed edge without a part.
+    pub fn alone(key: u32) -> Self {
+        Embedded { start: key, end: key, inner: [[key; 2]; 3] }
+    }
+
     /// Whether the part spans at most delta.
     #[inline]
     pub fn is_within(&self, keys: &Keys<'_>) -> bool {

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use rayon::prelude::*;
+
 use crate::motifs::graph::SENTINEL;
 use crate::motifs::{TemporalGraph, Ties};
 
@@ -61,17 +63,22 @@ impl<'g> Keys<'g> {
 impl Keys<'_> {
     /// Most edges of one ordered pair within delta of each other.
     pub fn longest_window(&self, pairs: &crate::motifs::graph::Pairs) -> u32 {
-        let mut longest = 0;
-        for pair in 0..pairs.len() as u32 {
+        let of_pair = |pair: u32| {
             let list = &self.list[pairs.range(pair)];
-            let mut end = 0;
+            let (mut longest, mut end) = (0, 0);
             for (start, &key) in list.iter().enumerate() {
-                while end < list.len() && list[end] <= self.last[key as usize] {
+                // A window longer than the longest so far is all that matters.
+                if list.len() - start <= longest {
+                    break;
+                }
+                let last = self.last[key as usize];
+                while end < list.len() && list[end] <= last {
                     end += 1;
                 }
                 longest = longest.max(end - start);
             }
-        }
-        longest as u32
+            longest as u32
+        };
+        (0..pairs.len() as u32).into_par_iter().map(of_pair).max().unwrap_or(0)
     }
 }

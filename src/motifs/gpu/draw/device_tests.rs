@@ -54,7 +54,7 @@ fn sums_on_the_device_are_those_on_the_processor() {
     let device = open();
     let options = GenerateOptions { vertices: 150, seed: 3, ties: 0.2, duplicates: 0.05, ..GenerateOptions::new(12_000) };
     let graph = TemporalGraph::generate(&options, &Work::quiet()).expect("makes edges");
-    let on_device = GpuGraph::upload(&device, &graph).expect("fits");
+    let on_device = GpuGraph::upload(&device, &graph, true).expect("fits");
     let (off, pairs, rows) = (Prune::Off, Prune::Pairs, Prune::Rows);
     let mut saw_chunks = false;
     for (motif, anchor, days, prune, ties, width) in [
@@ -95,7 +95,7 @@ fn long_lists_are_counted_in_several_dispatches() {
     let edges = (0..20_000).map(|time| if time % 2 == 0 { (0, 1, time) } else { (1, 0, time) });
     let graph = TemporalGraph::from_edges(edges.collect(), 2, 0).expect("builds");
     let keys = Keys::new(&graph, 20_000, Ties::Order);
-    let on_device = GpuGraph::upload(&device, &graph).expect("fits");
+    let on_device = GpuGraph::upload(&device, &graph, true).expect("fits");
     let keys_on_device = GpuKeys::upload(&device, &graph, &keys).expect("fits");
     let mut most_rests = 0;
     // The first is merged in vectors, the second in arrays: there an element costs so many steps that no adapter is done with a round at once.
@@ -121,7 +121,7 @@ fn the_times_of_a_round_name_its_kernels() {
     let anchor = Anchor::parse("1:0,2", &motif).expect("a path");
     let keys = Keys::new(&graph, 86_400, Ties::Order);
     let paths = Paths::new(&graph, &keys, &motif, &anchor, Prune::Off, u64::MAX).expect("numbers");
-    let numbered = GpuGraph::upload(&device, &graph)
+    let numbered = GpuGraph::upload(&device, &graph, true)
         .and_then(|graph_on_device| GpuPaths::upload(&graph_on_device, &GpuKeys::upload(&device, &graph, &keys)?, &paths, u64::MAX))
         .expect("fits");
     let (times, strata) = numbered.phases(&replicates(&paths, 2, 10_000), 2).expect("runs");

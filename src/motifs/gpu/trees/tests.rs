@@ -21,7 +21,7 @@ impl<'g> Uploaded<'g> {
     fn new(device: &Device, graph: &'g TemporalGraph, delta: i64, ties: Ties) -> Self {
         let keys = Keys::new(graph, delta, ties);
         Uploaded {
-            graph: GpuGraph::upload(device, graph).expect("fits"),
+            graph: GpuGraph::upload(device, graph, true).expect("fits"),
             lists: GpuLists::upload(device, graph).expect("fits"),
             gpu_keys: GpuKeys::upload(device, graph, &keys).expect("fits"),
             keys,
