@@ -34,7 +34,7 @@ fn keys(value: &Value) -> Vec<&str> {
 fn help_lists_every_command_and_each_has_help() {
     let help = text(&run(&["--help"]).stdout);
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("README");
-    for command in ["devices", "demo", "selftest", "bench", "kernels", "motifs"] {
+    for command in ["devices", "demo", "selftest", "bench", "cache", "kernels", "motifs"] {
         assert!(help.contains(&format!("\n  {command} ")), "{command} is not in:\n{help}");
         assert!(readme.contains(&format!("`sublane {command}")), "{command} is not in the README");
         let output = run(&[command, "--help"]);
@@ -51,7 +51,9 @@ fn a_wrong_command_line_exits_2_and_says_why() {
         (&["kernels", "print"], "NAME"),
         (&["kernels", "list", "--target", "toaster"], "webgpu, software, desktop"),
         (&["demo", "--limits", "none"], "native"),
-        (&["demo", "--autotune", "on"], "off"),
+        (&["demo", "--autotune", "sometimes"], "exhaustive"),
+        (&["cache"], "clear"),
+        (&["cache", "clear", "--everything"], "--everything"),
         (&["demo", "--memory-limit", "much"], "K, M, G or T"),
         (&["demo", "--seed", "1.5"], "--seed"),
         (&["demo", "-v", "-q"], "quiet"),

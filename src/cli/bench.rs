@@ -59,8 +59,9 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let choice = Choice { seed: options.seed, quick: *quick, models: models.clone(), batches: batches.clone(), graph: graph.clone() };
     let device = super::device::open(options)?;
     let bars = Bars::new(options);
-    let findings = bench::run(&device, &cases, &choice, &Work::new(&bars, Cancel::new()))?;
+    let findings = bench::run(&super::device::loader(&device, options), &cases, &choice, &Work::new(&bars, Cancel::new()))?;
     let mut report = super::device::report(&format!("bench {what}"), &device, options);
+    report.field("autotune", "autotune", options.autotune.mode().name(), "");
     report.findings(&findings);
     if let Some(file) = html {
         files::write_atomic(file, report.to_html().as_bytes())?;

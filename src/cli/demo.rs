@@ -14,6 +14,7 @@ use sublane::suite::{Check, motifs, twins};
 const BATCH: usize = 4;
 
 pub(super) fn run(options: &Options) -> Result<Outcome> {
+    super::device::tables_only("demo", options);
     let device = super::device::open(options)?;
     let bars = Bars::new(options);
     let work = Work::new(&bars, Cancel::new());

@@ -4,6 +4,7 @@ use super::options::{Limits, Options};
 use std::path::PathBuf;
 use sublane::device::{Device, DeviceOptions, LimitsMode};
 use sublane::report::Report;
+use sublane::session::{LoadReport, Loader, LoaderOptions};
 use sublane::{Result, files};
 
 /// Opens the device that `options` ask for.
@@ -23,13 +24,36 @@ pub(super) fn open(options: &Options) -> Result<Device> {
     Ok(device)
 }
 
+/// A loader for `device` that remembers in the cache folder and measures as `options` say.
+pub(super) fn loader(device: &Device, options: &Options) -> Loader {
+    let remembered = LoaderOptions { cache_dir: cache_folder(), ..LoaderOptions::from_env() };
+    Loader::new(device, LoaderOptions { autotune: options.autotune.mode(), seed: options.seed, ..remembered })
+}
+
+/// Says that `what` compiles with the tables, if `options` ask for measurements.
+pub(super) fn tables_only(what: &str, options: &Options) {
+    if options.autotune.mode() != Default::default() {
+        log::warn!("`{what}` compares the kernels that the tables choose; --autotune changes nothing here");
+    }
+}
+
+/// Adds what was remembered and measured to a report.
+pub(super) fn loaded(report: &mut Report, loaded: &LoadReport, options: &Options) {
+    report.field("autotune", "autotune", options.autotune.mode().name(), "");
+    report.field("compiled_from", "compiled graph from", loaded.source.name(), "");
+    report.field("generated", "kernels generated", loaded.generated, "");
+    report.field("measured", "problems measured", loaded.measured.len(), "");
+    report.field("tuned_kernels", "kernels with measured tiles", loaded.tuned_kernels, "");
+    report.field("probes_run", "probes run", loaded.probes_run, "");
+}
+
 /// Whether `options` or the environment name an adapter.
 pub(super) fn is_named(options: &Options) -> bool {
     options.adapter.is_some() || DeviceOptions::from_env().adapter.is_some()
 }
 
 /// The cache folder, made if it is not there. Without one everything works and is slower, so a folder that cannot be made is a warning.
-fn cache_folder() -> Option<PathBuf> {
+pub(super) fn cache_folder() -> Option<PathBuf> {
     let folder = files::cache_folder_from_env()?;
     match std::fs::create_dir_all(&folder) {
         Ok(()) => Some(folder),

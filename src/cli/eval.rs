@@ -6,9 +6,8 @@ use super::output::{self, Outcome};
 use super::progress::Bars;
 use clap::{Args, ValueEnum};
 use sublane::Result;
-use sublane::compiler::{CompileOptions, compile};
+use sublane::compiler::CompileOptions;
 use sublane::progress::{Cancel, Work};
-use sublane::session::Session;
 use sublane::suite::eval::{DataSet, Preparation, evaluate};
 
 /// A model, images, and how they are prepared.
@@ -69,11 +68,13 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let images = command.dataset.read()?;
     let device = super::device::open(options)?;
     let mode = command.mode.mode();
-    let compiled = compile(&imported.graph, &device.target(), &CompileOptions { mode, ..CompileOptions::default() })?;
-    let session = Session::load(&device, &compiled)?;
-    let preparation = command.preparation();
     let bars = Bars::new(options);
-    let found = evaluate(&session, &images, &preparation, command.limit, &Work::new(&bars, Cancel::new()))?;
+    let work = Work::new(&bars, Cancel::new());
+    let loader = super::device::loader(&device, options);
+    let (session, loaded) = loader.load(&imported.graph, &CompileOptions { mode, ..CompileOptions::default() }, &work)?;
+    let compiled = session.compiled();
+    let preparation = command.preparation();
+    let found = evaluate(&session, &images, &preparation, command.limit, &work)?;
 
     let mut report = super::device::report("eval", &device, options);
     report.field("model", "model", command.model.path.display().to_string(), "");
@@ -86,6 +87,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     report.field("batch", "batch", compiled.inputs().first().and_then(|p| p.ty.shape.first().copied()), "");
     report.field("mode", "mode", mode.name(), "");
     report.field("kernels", "kernels", compiled.plan().num_dispatches(), "");
+    super::device::loaded(&mut report, &loaded, options);
     report.field("correct", "correct", found.correct, "");
     report.field("total", "of", found.total(), "");
     report.field("top1", "top 1", found.top1(), "");

@@ -3,9 +3,12 @@
 use super::model::{self, ModeName, ModelFile};
 use super::options::Options;
 use super::output::{self, Outcome};
+use super::progress::Bars;
 use clap::Args;
 use std::path::{Path, PathBuf};
-use sublane::compiler::{CompileOptions, Compiled, compile};
+use sublane::compiler::tune::Measured;
+use sublane::compiler::{CompileOptions, Compiled};
+use sublane::progress::{Cancel, Work};
 use sublane::report::{Column, Table};
 use sublane::{Error, Result, files};
 
@@ -28,8 +31,12 @@ pub(super) struct Command {
 pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let imported = command.model.import(command.batch, Default::default())?;
     let device = super::device::open(options)?;
-    let wanted = CompileOptions { mode: command.mode.mode(), keep_stages: command.dump.is_some(), ..CompileOptions::default() };
-    let compiled = compile(&imported.graph, &device.target(), &wanted)?;
+    let wanted = CompileOptions { mode: command.mode.mode(), ..CompileOptions::default() };
+    // The times of the stages are part of the answer, so the graph is compiled even if it is known.
+    let wanted = CompileOptions { keep_stages: true, ..wanted };
+    let bars = Bars::new(options);
+    let loader = super::device::loader(&device, options);
+    let (compiled, loaded) = loader.compile(&imported.graph, &wanted, &Work::new(&bars, Cancel::new()))?;
     if let Some(folder) = &command.dump {
         dump(&compiled, folder)?;
     }
@@ -45,12 +52,46 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     report.field("flops", "floating-point operations", total(|k| k.flops), "");
     report.field("bytes", "bytes read and written", total(|k| k.bytes), "");
     report.field("memory_bytes", "device memory", model::memory_bytes(&compiled), "bytes");
+    super::device::loaded(&mut report, &loaded, options);
     report.table(kernels(&compiled));
     report.further_table("stages", "Stages", stages(&compiled));
     report.further_table("groups", "Groups", groups(&compiled));
     report.further_table("refusals", "Not fused", refusals(&compiled));
+    if !loaded.measured.is_empty() {
+        report.further_table("tuning", "Measured", measured(&loaded.measured));
+    }
     output::report(&report, options)?;
     Ok(Outcome::Passed)
+}
+
+fn measured(problems: &[Measured]) -> Table {
+    let columns = [
+        ("key", "problem"),
+        ("origin", "first in"),
+        ("candidates", "candidates"),
+        ("table", "table"),
+        ("config", "chosen"),
+        ("ms", "ms"),
+        ("table_ms", "ms of the table's"),
+        ("skipped", "not timed"),
+    ];
+    let mut table = Table::new(&columns.map(|(key, title)| Column::new(key, title)));
+    for problem in problems {
+        let skipped: Vec<String> = problem.skipped.iter().map(|s| format!("{}: {}", s.config, s.reason)).collect();
+        let choice = problem.choice.as_ref();
+        let ms = |ns: u64| ns as f64 / 1e6;
+        table.row([
+            problem.key.as_str().into(),
+            problem.origin.as_str().into(),
+            problem.candidates.into(),
+            problem.table.as_str().into(),
+            choice.map(|c| c.config.as_str()).into(),
+            choice.map(|c| ms(c.ns)).into(),
+            choice.map(|c| ms(c.table_ns)).into(),
+            skipped.into(),
+        ]);
+    }
+    table
 }
 
 fn kernels(compiled: &Compiled) -> Table {
@@ -86,7 +127,7 @@ fn groups(compiled: &Compiled) -> Table {
     let columns = [("root", "stored"), ("kind", "kind"), ("type", "type"), ("members", "members")];
     let mut table = Table::new(&columns.map(|(key, title)| Column::new(key, title)));
     for group in compiled.groups() {
-        table.row([group.root.as_str().into(), group.kind.into(), group.ty.to_string().into(), group.members.clone().into()]);
+        table.row([group.root.as_str().into(), group.kind.as_str().into(), group.ty.to_string().into(), group.members.clone().into()]);
     }
     table
 }

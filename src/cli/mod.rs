@@ -4,6 +4,7 @@
 //! line is wrong. A reader that closes the pipe early is no error.
 
 mod bench;
+mod cache;
 mod demo;
 mod device;
 mod devices;
@@ -48,6 +49,9 @@ enum Command {
     Explain(explain::Command),
     /// Measure the adapter, kernels and models
     Bench(bench::Command),
+    /// List or remove what is remembered: measured tiles, compiled graphs, pipelines
+    #[command(subcommand)]
+    Cache(cache::Command),
     /// List, print and check kernels, without an adapter
     #[command(subcommand)]
     Kernels(kernels::Command),
@@ -68,6 +72,7 @@ pub fn main() -> ExitCode {
         Command::Eval(command) => eval::run(command, &cli.options),
         Command::Explain(command) => explain::run(command, &cli.options),
         Command::Bench(command) => bench::run(command, &cli.options),
+        Command::Cache(command) => cache::run(command, &cli.options),
         Command::Kernels(command) => kernels::run(command, &cli.options),
         Command::Motifs(command) => motifs::run(command, &cli.options),
     };

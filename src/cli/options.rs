@@ -11,7 +11,7 @@ pub(super) struct Options {
     /// Limits and features to use: what the adapter has, or WebGPU's defaults
     #[arg(long, global = true, value_enum, default_value_t = Limits::Native)]
     pub limits: Limits,
-    /// Whether kernels are tuned by measurement
+    /// Whether the tiles of matrix products and convolutions are measured
     #[arg(long, global = true, value_enum, default_value_t = Autotune::Off)]
     pub autotune: Autotune,
     /// Most device memory to use, such as 512M or 2G (powers of 1024)
@@ -53,8 +53,24 @@ impl Limits {
 /// Values of `--autotune`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Autotune {
-    /// Fixed tables choose
+    /// Choices measured before are used, nothing is measured
     Off,
+    /// What was not measured before is
+    On,
+    /// Everything is measured anew, all candidates, whatever it takes
+    Exhaustive,
+}
+
+impl Autotune {
+    /// The tuner's name of it.
+    pub(super) const fn mode(self) -> sublane::compiler::tune::Autotune {
+        use sublane::compiler::tune::Autotune as Mode;
+        match self {
+            Autotune::Off => Mode::Off,
+            Autotune::On => Mode::On,
+            Autotune::Exhaustive => Mode::Exhaustive,
+        }
+    }
 }
 
 impl Options {

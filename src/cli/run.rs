@@ -8,7 +8,7 @@ use clap::Args;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Instant;
-use sublane::compiler::{CompileOptions, compile};
+use sublane::compiler::CompileOptions;
 use sublane::graph::TensorType;
 use sublane::import::npy;
 use sublane::kernels_gen::threefry::Key;
@@ -54,7 +54,10 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let device = super::device::open(options)?;
     let start = Instant::now();
     let mode = command.mode.mode();
-    let compiled = compile(&imported.graph, &device.target(), &CompileOptions { mode, ..CompileOptions::default() })?;
+    let bars = Bars::new(options);
+    let work = Work::new(&bars, Cancel::new());
+    let loader = super::device::loader(&device, options);
+    let (compiled, loaded) = loader.compile(&imported.graph, &CompileOptions { mode, ..CompileOptions::default() }, &work)?;
     let compile_ms = ms_since(start);
     let tensors = given.tensors(compiled.inputs(), Key::new(options.seed))?;
     let session = Session::load(&device, &compiled)?;
@@ -70,8 +73,6 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
         None => Vec::new(),
     };
 
-    let bars = Bars::new(options);
-    let work = Work::new(&bars, Cancel::new());
     let part = work.part("runs", command.runs as u64);
     let timed = || -> Result<(Outputs, f64)> {
         let start = Instant::now();
@@ -90,6 +91,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     report.field("kernels", "kernels", compiled.plan().num_dispatches(), "");
     report.field("memory_bytes", "device memory", model::memory_bytes(&compiled), "bytes");
     report.field("compile_ms", "compilation", compile_ms, "ms");
+    super::device::loaded(&mut report, &loaded, options);
     report.field("first_ms", "first run", first_ms, "ms");
     report.field("median_ms", "median of the other runs", (!times.is_empty()).then(|| median(&times)), "ms");
     report.table(outputs_table(&outputs, &files));

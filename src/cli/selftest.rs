@@ -9,6 +9,7 @@ use sublane::suite::{self, Check};
 use sublane::{Result, device::Device};
 
 pub(super) fn run(options: &Options) -> Result<Outcome> {
+    super::device::tables_only("selftest", options);
     let device = super::device::open(options)?;
     let bars = Bars::new(options);
     let checks = suite::selftest(&device, options.seed, &Work::new(&bars, Cancel::new()))?;

@@ -321,7 +321,8 @@ impl FusionPlan {
                 GroupKind::Map => "map",
                 GroupKind::Reduce => "reduce",
                 GroupKind::Hero(_) => "hero",
-            },
+            }
+            .to_string(),
             root: format!("%{}", group.root.0),
             ty: graph.ty(group.root).clone(),
             members: group.members.iter().map(|m| named(graph, *m)).collect(),

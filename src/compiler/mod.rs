@@ -1,5 +1,6 @@
 //! The graph compiler: a graph becomes kernels and a plan that runs them. It touches no GPU.
 
+pub mod cache;
 pub mod fuse;
 pub mod lower;
 pub mod passes;
@@ -83,7 +84,7 @@ pub struct KernelInfo {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupInfo {
     /// What the kernel is built around: `map`, `reduce` or `hero`.
-    pub kind: &'static str,
+    pub kind: String,
     /// The node whose value is stored, as `%id`.
     pub root: String,
     /// Its type.

@@ -58,7 +58,7 @@ pub struct DeviceOptions {
     pub f16: bool,
     /// Use subgroup operations where the adapter has them.
     pub subgroups: bool,
-    /// Folder that compiled pipelines are kept in; `None` keeps none.
+    /// Folder that compiled pipelines and what probes show are kept in; `None` keeps nothing.
     pub cache_dir: Option<PathBuf>,
 }
 
@@ -145,6 +145,7 @@ struct Shared {
     poller: readback::Poller,
     /// Bytes written since the last submission.
     staged_bytes: AtomicUsize,
+    probes_run: u32,
 }
 
 impl Drop for Shared {
@@ -162,6 +163,9 @@ impl std::fmt::Debug for Device {
         write!(f, "Device({}, {})", self.info().name, self.info().backend)
     }
 }
+
+/// Folder inside the cache folder of what probes showed.
+pub const PROBES_FOLDER: &str = "probes";
 
 /// The optional features Sublane can use, by the name they are reported under.
 const FEATURES: [(&str, wgpu::Features); 5] = [
@@ -187,8 +191,8 @@ impl Device {
     pub async fn open_async(options: &DeviceOptions) -> Result<Self> {
         let candidate = adapter::choose(options.adapter.as_deref()).await?;
         let device = Device::create(candidate, options, None).await?;
-        let bound = loop_bound::probe(&device).await?;
-        device.with_loop_bound(bound)
+        let (bound, ran) = loop_bound::probe(&device, options.cache_dir.as_deref()).await?;
+        device.with_loop_bound(bound, ran)
     }
 
     /// A device at WebGPU's default limits that keeps buffers, checks every call and runs no kernel: for tests.
@@ -260,21 +264,27 @@ impl Device {
         let budget = Arc::new(memory::Budget::new(options.memory_limit_bytes));
         let poller = readback::Poller::default();
         let staged_bytes = AtomicUsize::new(0);
-        let shared = Shared { device, queue, limits, info, target, faults, budget, pipelines, poller, staged_bytes };
+        let shared = Shared { device, queue, limits, info, target, faults, budget, pipelines, poller, staged_bytes, probes_run: 0 };
         Ok(Device { shared: Arc::new(shared) })
     }
 
     /// The device with its probed loop bound. Nobody else may hold it yet.
-    fn with_loop_bound(mut self, bound: Option<u64>) -> Result<Self> {
+    fn with_loop_bound(mut self, bound: Option<u64>, probed: bool) -> Result<Self> {
         let shared = Arc::get_mut(&mut self.shared).ok_or_else(|| Error::internal("the loop-bound probe kept the device"))?;
         shared.info.limits.max_loop_iterations = bound;
         shared.target.max_loop_iterations = bound;
+        shared.probes_run = u32::from(probed);
         Ok(self)
     }
 
     /// What the device is.
     pub fn info(&self) -> &DeviceInfo {
         &self.shared.info
+    }
+
+    /// Probes that ran to open the device: 0 where this process or the cache folder knew what they show.
+    pub fn probes_run(&self) -> u32 {
+        self.shared.probes_run
     }
 
     /// What kernels for this device may use.

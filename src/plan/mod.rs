@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use kernels_gen::{BindingKind, KernelSource};
 
 pub mod host;
+pub mod record;
 
 /// Index of a slot in [`ExecutionPlan::slots`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,6 +1,8 @@
 //! Compiled graphs on a device: loaded once, run often.
 
+mod loader;
 mod runner;
+pub mod stored;
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use crate::device::{Device, Executor, Profile};
 use crate::error::{Error, Result};
 use crate::plan::SlotId;
 use crate::tensor::HostTensor;
+pub use loader::{LoadReport, Loader, LoaderOptions};
 
 /// A compiled graph on a device. A cheap handle; runs from several threads take turns.
 #[derive(Clone)]

@@ -5,6 +5,7 @@
 //! keeps its place unless another is clearly faster.
 
 mod choices;
+pub mod file;
 mod sampled;
 mod trial;
 

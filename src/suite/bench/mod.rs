@@ -18,7 +18,7 @@ use crate::device::{Device, Probes};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::progress::{Part, Work};
-use crate::session::Session;
+use crate::session::{Loader, Session};
 use crate::suite::inputs;
 use crate::suite::profile::{KernelTime, kernel_times};
 use kernels_gen::threefry::Key;
@@ -61,6 +61,8 @@ pub struct Row {
 pub struct Bench<'a> {
     /// The device.
     pub device: &'a Device,
+    /// What knows measured choices, and measures more if it is to.
+    pub loader: &'a Loader,
     /// What it reaches.
     pub probes: &'a Probes,
     /// What to measure.
@@ -149,14 +151,15 @@ pub struct Findings {
     pub faults: Vec<String>,
 }
 
-/// Probes the device, then runs the cases one after the other. A case that cannot run becomes a fault and takes no other along; only a
+/// Probes the loader's device, then runs the cases one after the other. A case that cannot run becomes a fault and takes no other along; only a
 /// lost device and a cancellation end the work.
-pub fn run(device: &Device, cases: &[&Case], choice: &Choice, work: &Work<'_>) -> Result<Findings> {
+pub fn run(loader: &Loader, cases: &[&Case], choice: &Choice, work: &Work<'_>) -> Result<Findings> {
+    let device = loader.device();
     let probes = Probes::run(device, work)?;
     let mut findings = Findings { probes, rows: Vec::new(), faults: Vec::new() };
     for case in cases {
         let part = work.part(case.about, 0);
-        match (case.run)(&Bench { device, probes: &findings.probes, choice, part: &part }) {
+        match (case.run)(&Bench { device, loader, probes: &findings.probes, choice, part: &part }) {
             Ok(rows) => findings.rows.extend(rows),
             Err(error) => {
                 work.cancel().check()?;
@@ -174,12 +177,14 @@ impl Bench<'_> {
         name.bytes().fold(Key::new(self.choice.seed), |key, byte| key.stream(u64::from(byte)))
     }
 
-    /// Compiles and loads `graph`, with random inputs that stay on the device.
+    /// Compiles and loads `graph` with the choices that are known, with random inputs that stay on the device.
     fn load(&self, graph: &Graph, mode: Mode, key: Key) -> Result<Session> {
-        self.load_as(graph, &CompileOptions { mode, ..CompileOptions::default() }, key)
+        let options = CompileOptions { mode, ..CompileOptions::default() };
+        let (tuning, _) = self.loader.tune(graph, &options, &Work::quiet())?;
+        self.load_as(graph, &CompileOptions { tuning, ..options }, key)
     }
 
-    /// [`Bench::load`] with other options.
+    /// [`Bench::load`] with the choices of `options`.
     fn load_as(&self, graph: &Graph, options: &CompileOptions, key: Key) -> Result<Session> {
         let compiled = compile(graph, &self.device.target(), options)?;
         let session = Session::load(self.device, &compiled)?;
