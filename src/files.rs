@@ -5,14 +5,19 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes `bytes` to `path`, or leaves what was there: the bytes go to a new file in the same folder, which then takes the name.
+/// Writes `bytes` to `path`, or leaves what was there: the bytes go to a new file in the same folder, which then takes the name. A link
+/// stays, and what it leads to is written. What is no ordinary file, such as a device or a pipe, is written into.
 pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
-    let path = path.as_ref();
-    let fail = |e: std::io::Error| Error::io(path, "write", e);
-    let mut file = beside(path)?;
+    let given = path.as_ref();
+    let fail = |e: std::io::Error| Error::io(given, "write", e);
+    let path = match destination(given)? {
+        Destination::File(path) => path,
+        Destination::Stream(mut stream) => return stream.write_all(bytes).and_then(|()| stream.flush()).map_err(fail),
+    };
+    let mut file = beside(&path)?;
     file.as_file_mut().write_all(bytes).map_err(fail)?;
     file.as_file().sync_all().map_err(fail)?;
-    file.persist(path).map_err(|e| fail(e.error))?;
+    file.persist(&path).map_err(|e| fail(e.error))?;
     Ok(())
 }
 
@@ -22,7 +27,37 @@ pub fn check_writable(path: impl AsRef<Path>) -> Result<()> {
     if path.is_dir() {
         return Err(Error::io(path, "write", std::io::ErrorKind::IsADirectory.into()));
     }
-    beside(path).map(|_| ())
+    match destination(path)? {
+        Destination::File(path) => beside(&path).map(|_| ()),
+        Destination::Stream(_) => Ok(()),
+    }
+}
+
+/// Where bytes for a path go.
+enum Destination {
+    /// The path of an ordinary file, there or not; no link.
+    File(PathBuf),
+    /// What has no content to be replaced.
+    Stream(std::fs::File),
+}
+
+fn destination(path: &Path) -> Result<Destination> {
+    let fail = |e: std::io::Error| Error::io(path, "write", e);
+    // Standard output may be an ordinary file that others write to as well.
+    let is_special = path.starts_with("/dev") || path.starts_with("/proc");
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(Destination::File(path.into())),
+        Ok(found) if !found.is_file() || is_special => {
+            std::fs::OpenOptions::new().write(true).open(path).map(Destination::Stream).map_err(fail)
+        }
+        Ok(_) => std::fs::canonicalize(path).map(Destination::File).map_err(fail),
+        Err(_) if path.is_symlink() => {
+            // A link to a file that is not there yet.
+            let target = std::fs::read_link(path).map_err(fail)?;
+            Ok(Destination::File(path.parent().unwrap_or(Path::new("")).join(target)))
+        }
+        Err(_) => Ok(Destination::File(path.into())),
+    }
 }
 
 /// A new file in the folder of `path`. Its own name, which means nothing to anybody, is kept out of the error.
@@ -104,6 +139,27 @@ mod tests {
             assert!(error.contains(&bad.display().to_string()) && !error.contains(".sublane-"), "{error}");
         }
         assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_stay_and_streams_are_written_into() {
+        use std::os::unix::fs::FileTypeExt;
+        let folder = tempfile::tempdir().expect("folder");
+        let [target, link, hanging] = ["target", "link", "hanging"].map(|name| folder.path().join(name));
+        write_atomic(&target, b"old").expect("written");
+        std::os::unix::fs::symlink(&target, &link).expect("linked");
+        std::os::unix::fs::symlink("not there yet", &hanging).expect("linked");
+        write_atomic(&link, b"new").expect("written");
+        write_atomic(&hanging, b"made").expect("written");
+        assert!(link.is_symlink() && hanging.is_symlink());
+        assert_eq!(read(&target).expect("read"), b"new");
+        assert_eq!(read(folder.path().join("not there yet")).expect("read"), b"made");
+        for device in ["/dev/null", "/dev/full"] {
+            check_writable(device).expect("can be opened");
+            assert_eq!(write_atomic(device, b"x").is_ok(), device == "/dev/null", "{device}");
+            assert!(std::fs::metadata(device).expect("there").file_type().is_char_device(), "{device}");
+        }
     }
 
     #[test]

@@ -110,9 +110,6 @@ fn wrong_input_is_refused_and_leaves_no_file() {
         (&["convert", "good.txt", "out", "--columns", "src,dst,_,t"], "3 columns"),
         (&["convert", "good.txt", "no/such/folder/out"], "no/such/folder"),
         (&["convert", "good.txt", "./good.txt"], "write to another file"),
-        (&["generate", "out", "--vertices", "1"], "2 to 2^32 - 2"),
-        (&["generate", "out", "--loops", "1.5"], "0 to 1"),
-        (&["generate", "out", "--edges", "1e12"], "2^31"),
     ] {
         let (code, message) = fails(folder.path(), args);
         assert_eq!(code, Some(1), "{args:?}: {message}");
@@ -121,7 +118,11 @@ fn wrong_input_is_refused_and_leaves_no_file() {
     for (args, part) in [
         (&["convert", "good.txt"][..], "OUT"),
         (&["convert", "good.txt", "out", "--columns", "src,dst"], "`t` is missing"),
-        (&["generate", "out", "--edges", "-5"], "not negative"),
+        (&["generate", "out", "--vertices", "1"], "2 to 2^32 - 2"),
+        (&["generate", "out", "--loops", "1.5"], "0 to 1"),
+        (&["generate", "out", "--edges", "1e12"], "2^31"),
+        (&["generate", "out", "--edges", "-5"], "from 0 to 2^64 - 1"),
+        (&["generate", "out", "--seed", "-1"], "from 0 to 2^64 - 1"),
         (&["generate", "out", "--span", "-1d"], "negative"),
         (&["generate", "out", "--span", "1y"], "`y`"),
         (&["nonsense"], "nonsense"),

@@ -181,7 +181,7 @@ fn a_comparison_has_every_method() {
     assert_eq!(code, Some(2));
     assert!(message.contains("edge-sampling"), "{message}");
     let (code, message) = fails(folder.path(), &["compare", "g.txt", "--motif", "M4-0", "--delta", "6h", "--probability", "2"]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(message.contains("at most 1"), "{message}");
 }
 
@@ -224,6 +224,11 @@ fn wrong_input_is_refused() {
     let (code, message) = fails(folder.path(), &["count", "none.txt", "--motif", "M4-0", "--delta", "1d"]);
     assert_eq!(code, Some(1));
     assert!(message.contains("none.txt"), "{message}");
+    let whole = "0 1 -9223372036854775808\n1 0 0\n0 1 9223372036854775807\n";
+    std::fs::write(folder.path().join("whole.txt"), whole).expect("written");
+    let (code, message) = fails(folder.path(), &["count", "whole.txt", "--motif", "G51", "--delta", "18446744073709551615"]);
+    assert_eq!(code, Some(2), "{message}");
+    assert!(message.contains("2^63 - 1 ticks"), "{message}");
     let auto = read(folder.path(), &["count", "g.txt", "--motif", "0>1 2>3", "--delta", "60"]);
     assert_eq!(auto["method"], "backtrack");
     assert!(auto["notes"].to_string().contains("not connected"), "{auto}");

@@ -18,7 +18,7 @@ pub(super) struct Options {
     #[arg(long, global = true, value_name = "SIZE", value_parser = size_bytes, allow_negative_numbers = true)]
     pub memory_limit: Option<u64>,
     /// Seed of everything random
-    #[arg(long, global = true, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(long, global = true, value_name = "N", default_value_t = 0, value_parser = seed, allow_negative_numbers = true)]
     pub seed: u64,
     /// Print one JSON object instead of text
     #[arg(long, global = true)]
@@ -84,6 +84,10 @@ impl Options {
         };
         env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(level)).init();
     }
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "give a whole number from 0 to 2^64 - 1".into())
 }
 
 /// Bytes of a size such as `4096`, `512M` or `1.5GiB`.

@@ -2,7 +2,7 @@
 
 use super::super::options::Options;
 use super::super::progress::Bars;
-use clap::{Args, ValueEnum};
+use clap::{Args, CommandFactory, ValueEnum};
 use std::path::{Path, PathBuf};
 use sublane::motifs::TemporalGraph;
 use sublane::motifs::graph::{Columns, GraphSummary, ReadOptions, ReadSummary};
@@ -104,12 +104,26 @@ pub(super) fn check_output(output: &Path, input: Option<&Path>) -> Result<()> {
 /// A count, such as 100000 or 1e5.
 pub(super) fn count(text: &str) -> Result<u64, String> {
     let whole = || text.parse::<f64>().ok().filter(|x| (0.0..=1e15).contains(x) && x.fract() == 0.0).map(|x| x as u64);
-    text.parse().ok().or_else(whole).ok_or_else(|| "give a whole number that is not negative, such as 100000 or 1e5".into())
+    text.parse()
+        .ok()
+        .or_else(whole)
+        .ok_or_else(|| "give a whole number from 0 to 2^64 - 1, written out, or up to 1e15 with an exponent, such as 1e5".into())
 }
 
 /// A whole number of at least 1.
 pub(super) fn positive(text: &str) -> Result<u64, String> {
-    count(text).ok().filter(|&n| n > 0).ok_or_else(|| "give a whole number of at least 1, such as 100000 or 1e5".into())
+    count(text)
+        .ok()
+        .filter(|&n| n > 0)
+        .ok_or_else(|| "give a whole number of at least 1, up to 2^64 - 1 written out, or up to 1e15 with an exponent, such as 1e5".into())
+}
+
+/// What a value that is not allowed ends: a wrong command line. Other errors pass.
+pub(super) fn usage(error: sublane::Error) -> sublane::Error {
+    match error.kind() {
+        sublane::ErrorKind::InvalidArgument => super::super::Cli::command().error(clap::error::ErrorKind::ValueValidation, error).exit(),
+        _ => error,
+    }
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
         ..CompareOptions::new(CountOptions { budget: budget.unwrap_or(DEFAULT_BUDGET), ..count })
     };
     let bars = Bars::new(options);
-    let comparison = compare(&graph, &drawing.motif, &wanted, &Work::new(&bars, Cancel::new()))?;
+    let comparison = compare(&graph, &drawing.motif, &wanted, &Work::new(&bars, Cancel::new())).map_err(args::usage)?;
     let mut report = chosen.report("motifs compare", options);
     report.field("graph", "graph", file.path.display().to_string(), "");
     report.field("edges", "edges", found.graph.edges, "");

@@ -3,7 +3,7 @@
 use super::super::options::Options;
 use super::super::output::Outcome;
 use super::super::progress::Bars;
-use super::args::GraphFile;
+use super::args::{self, GraphFile};
 use super::wanted::{self, Drawing, HowMany, Window};
 use clap::Args;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let wanted = drawing.options(&chosen, window, &graph, method, options);
     let wanted = CountOptions { budget: how_many.budget(), shard: *shard, ..wanted };
     let bars = Bars::new(options);
-    let mut counted = count(&graph, &drawing.motif, &wanted, &Work::new(&bars, Cancel::new()))?;
+    let mut counted = count(&graph, &drawing.motif, &wanted, &Work::new(&bars, Cancel::new())).map_err(args::usage)?;
     if counted.anchor.is_some() {
         counted.notes.extend(chosen.note.clone());
     }

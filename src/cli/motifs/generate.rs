@@ -92,10 +92,10 @@ impl Command {
 
 pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     args::check_output(&command.output, None)?;
-    let wanted = command.options(options.seed)?;
+    let wanted = command.options(options.seed).map_err(args::usage)?;
     let start = Instant::now();
     let bars = Bars::new(options);
-    let graph = TemporalGraph::generate(&wanted, &Work::new(&bars, Cancel::new()))?;
+    let graph = TemporalGraph::generate(&wanted, &Work::new(&bars, Cancel::new())).map_err(args::usage)?;
     let seconds = start.elapsed().as_secs_f64();
     let mut report = Report::new("motifs generate", options.seed);
     args::describe(&graph, &graph.summary(), &mut report);

@@ -28,7 +28,19 @@ pub(super) struct Window {
 impl Window {
     /// Delta in ticks of a graph.
     pub fn ticks(&self, graph: &TemporalGraph) -> i64 {
-        self.delta.ticks(self.time_unit, graph.decimals())
+        let ticks = self.delta.ticks(self.time_unit, graph.decimals());
+        // A span that is cut off there holds all edges of a graph but of one that is longer.
+        let times = graph.times();
+        let span = times.last().zip(times.first()).map_or(0, |(last, first)| i128::from(*last) - i128::from(*first));
+        if ticks == i64::MAX && span > i128::from(i64::MAX) {
+            let message = format!(
+                "--delta {} is past the most, 2^63 - 1 ticks of {} decimals, and the times of the graph span more; cut the graph by time",
+                self.delta,
+                graph.decimals()
+            );
+            super::super::Cli::command().error(ErrorKind::ValueValidation, message).exit();
+        }
+        ticks
     }
 
     /// The policy of ties.

@@ -296,7 +296,8 @@ impl Counted {
     pub(in crate::motifs) fn set_enumerated(&mut self, total: u64, sums: &Replicate) {
         self.method = How::Enumerate;
         (self.samples, self.valid, self.nonzero) = (sums.strata, sums.valid, sums.nonzero);
-        self.r1 = relative_deviation(total as f64, sums.sum as f64, sums.squares);
+        // Of a sum that is too small nothing follows.
+        self.r1 = if sums.saturated { None } else { relative_deviation(total as f64, sums.sum as f64, sums.squares) };
         self.exactly(sums.sum, sums.saturated);
     }
 
@@ -367,6 +368,9 @@ pub fn count(graph: &TemporalGraph, motif: &Motif, options: &CountOptions, work:
                 return Err(Error::unsupported(format!("{}, without --shard", no_anchor(motif))));
             }
             counted.notes.push(format!("counted by backtracking, for {}", no_anchor(motif)));
+        }
+        if matches!(options.engine, Engine::Gpu(_)) {
+            counted.notes.push("backtracking runs on the processor, whatever the engine".into());
         }
         let count = backtrack(graph, motif, options.delta, options.ties, work)?;
         counted.engine = Engine::Cpu.name().into();

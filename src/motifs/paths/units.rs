@@ -263,7 +263,7 @@ pub(in crate::motifs) fn check_table(units: u64, max_bytes: u64) -> Result<()> {
     Err(Error::new(
         crate::ErrorKind::OutOfMemory,
         format!(
-            "the table of {units} units takes {bytes} bytes, {max_bytes} may be used; raise the memory limit to that, prune by pairs instead of rows, or count with --exact"
+            "the table of {units} units takes {bytes} bytes, {max_bytes} may be used; raise the memory limit to that or count with --exact"
         ),
     ))
 }
