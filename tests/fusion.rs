@@ -8,7 +8,9 @@ use sublane::DType;
 use sublane::capture::capture;
 use sublane::compiler::{CompileOptions, Compiled, Mode, compile};
 use sublane::graph::Graph;
+use sublane::ops::loss::LossReduction;
 use sublane::ops::prelude::*;
+use sublane::ops::resize::Interpolation;
 
 fn compiled(graph: &Graph, target: &Target) -> Compiled {
     compile(graph, target, &CompileOptions::default()).expect("compiles")
@@ -35,6 +37,31 @@ fn rows_that_are_normalised_are_one_kernel() {
         kernels(&rms_norm(shape), 1);
         kernels(&of_x(shape, |x| x.log_softmax(-1)), 1);
     }
+}
+
+#[test]
+fn losses_and_places_of_extremes_are_one_kernel() {
+    let loss = |reduction, count| {
+        let graph = capture(|t| {
+            let (x, labels) = (t.input("x", [64, 257], DType::F32)?, t.input("labels", [64], DType::I32)?);
+            x.cross_entropy(&labels, Some(-100), reduction)
+        });
+        kernels(&graph.expect("captured"), count);
+    };
+    loss(LossReduction::None, 1);
+    loss(LossReduction::Mean, 2);
+    kernels(&of_x(&[64, 257], |x| x.argmax(1, false)), 1);
+    kernels(&of_x(&[4, 8, 6, 6], |x| x.interpolate(&[12, 12], Interpolation::Linear)), 1);
+}
+
+#[test]
+fn scans_and_sorts_are_few_kernels() {
+    // What stands around a scan is part of it.
+    kernels(&of_x(&[2000, 100], |x| x.neg()?.cumsum(1)?.exp()), 1);
+    // Sums of parts, their running sums, and the parts.
+    kernels(&of_x(&[3, 1 << 14], |x| x.cumsum(1)), 3);
+    kernels(&of_x(&[7, 64], |x| x.argsort(1, false)), 1);
+    kernels(&of_x(&[7, 1024], |x| x.argsort(1, false)), 5);
 }
 
 #[test]

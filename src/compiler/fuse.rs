@@ -21,6 +21,8 @@ pub enum GroupKind {
     Reduce,
     /// A matrix product or a convolution, the node given.
     Hero(NodeId),
+    /// An operation with a loop of its own (a scan, a sort, a search, sums of segments), the node given.
+    Serial(NodeId),
 }
 
 /// Nodes that one kernel computes.
@@ -119,6 +121,9 @@ impl Fuser<'_> {
         match &self.graph.node(id).op {
             Op::Prim(Prim::Reduce { .. }) => GroupKind::Reduce,
             Op::Prim(Prim::Dot | Prim::Conv { .. }) => GroupKind::Hero(id),
+            Op::Prim(Prim::Scan { .. } | Prim::Argsort { .. } | Prim::MergeRuns { .. } | Prim::SearchSorted | Prim::Segment { .. }) => {
+                GroupKind::Serial(id)
+            }
             _ => GroupKind::Map,
         }
     }
@@ -207,7 +212,12 @@ impl Fuser<'_> {
             (GroupKind::Hero(_), GroupKind::Hero(_)) => Err("a kernel is built around one matrix product or convolution".into()),
             (GroupKind::Hero(_), GroupKind::Reduce) => Err("a reduction cannot run inside a matrix product or convolution".into()),
             (GroupKind::Reduce, GroupKind::Hero(_)) => Err("a reduction needs the whole result of a matrix product or convolution".into()),
-            (GroupKind::Map, GroupKind::Reduce | GroupKind::Hero(_)) | (GroupKind::Reduce, GroupKind::Reduce) => self.try_lower(group, id),
+            (GroupKind::Serial(serial), GroupKind::Map) => self.may_feed_serial(group, serial, id, node),
+            (GroupKind::Serial(_), _) => Err("a kernel has one operation with a loop of its own".into()),
+            (GroupKind::Reduce | GroupKind::Hero(_), GroupKind::Serial(_)) => Err("it runs in a loop of its own".into()),
+            (GroupKind::Map, GroupKind::Reduce | GroupKind::Hero(_) | GroupKind::Serial(_)) | (GroupKind::Reduce, GroupKind::Reduce) => {
+                self.try_lower(group, id)
+            }
         }
     }
 
@@ -221,8 +231,31 @@ impl Fuser<'_> {
         lower::group(self.graph, &tried, self.target, self.numerics).map(|_| ()).map_err(|e| e.to_string())
     }
 
+    /// Whether a value of each row of a reduction of more than `domain` elements is what the node starts from: that kernel can end with it.
+    fn ends_larger_reduction(&self, id: NodeId, domain: usize) -> bool {
+        let rows = self.graph.ty(id).num_elems();
+        let (mut open, mut seen) = (vec![id], BTreeSet::new());
+        while let Some(next) = open.pop() {
+            let node = self.graph.node(next);
+            if node.ty.num_elems() != rows || seen.len() > MAX_MEMBERS || !seen.insert(next) {
+                continue;
+            }
+            match self.kind(next) {
+                GroupKind::Reduce if self.graph.ty(node.inputs[0]).num_elems() > domain => return true,
+                GroupKind::Map => open.extend(&node.inputs),
+                _ => {}
+            }
+        }
+        false
+    }
+
     /// A node that stands before a reduction is computed for each element and each loop over the columns.
     fn may_feed_reduce(&self, group: &Group, id: NodeId, node: &Node) -> Result<(), String> {
+        let reductions = group.members.iter().filter(|m| matches!(self.kind(**m), GroupKind::Reduce));
+        let largest = reductions.map(|m| self.graph.ty(self.graph.node(*m).inputs[0]).num_elems()).max().unwrap_or(0);
+        if !is_view(node) && self.ends_larger_reduction(id, largest) {
+            return Err("it ends the kernel of its operand instead".into());
+        }
         if is_view(node) || !is_heavy(node) {
             return Ok(());
         }
@@ -267,6 +300,15 @@ impl Fuser<'_> {
             return Err(format!("the matrix product or convolution would compute it {loads} times"));
         }
         Ok(())
+    }
+
+    /// A scan or a sum of segments takes each element once, a sort or a search several times.
+    fn may_feed_serial(&self, group: &Group, serial: NodeId, id: NodeId, node: &Node) -> Result<(), String> {
+        let once = matches!(self.graph.node(serial).op, Op::Prim(Prim::Scan { .. } | Prim::Segment { .. }));
+        if once || is_view(node) || !self.feeds(group, serial, id) {
+            return Ok(());
+        }
+        Err("a sort or a search would compute it at each comparison".into())
     }
 
     /// The node a chain of views starts from.
@@ -321,6 +363,7 @@ impl FusionPlan {
                 GroupKind::Map => "map",
                 GroupKind::Reduce => "reduce",
                 GroupKind::Hero(_) => "hero",
+                GroupKind::Serial(_) => "serial",
             }
             .to_string(),
             root: format!("%{}", group.root.0),

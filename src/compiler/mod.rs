@@ -83,7 +83,7 @@ pub struct KernelInfo {
 /// Nodes that one kernel computes, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupInfo {
-    /// What the kernel is built around: `map`, `reduce` or `hero`.
+    /// What the kernel is built around: `map`, `reduce`, `hero` or `serial`.
     pub kind: String,
     /// The node whose value is stored, as `%id`.
     pub root: String,

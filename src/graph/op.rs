@@ -134,6 +134,39 @@ pub enum Prim {
         /// Number of groups.
         groups: usize,
     },
+    /// Running combination along an axis: each element becomes that of all up to itself.
+    Scan {
+        /// How elements are combined.
+        op: ReduceOp,
+        /// The axis.
+        axis: usize,
+    },
+    /// `keys [rows, n]`: for each run of `run` neighbours (the last of a row may be shorter) the places (I32) of its elements in order, as places in
+    /// the row. Equal keys keep their order; NaN is above all.
+    Argsort {
+        /// Length of a run.
+        run: usize,
+        /// Whether the largest come first.
+        descending: bool,
+    },
+    /// `(keys [rows, n], order [rows, n])`: an order whose runs of `run` neighbours are sorted by their keys, with neighbouring runs merged in
+    /// pairs.
+    MergeRuns {
+        /// Length of a run.
+        run: usize,
+        /// Whether the largest come first.
+        descending: bool,
+    },
+    /// `(sorted [n], queries)` (I32): how many of the sorted numbers are less than each query (I32).
+    SearchSorted,
+    /// `(values [m, inner], starts [n + 1], partials (with blocks))`: row `r` combines the rows of `values` from `starts[r]` (I32) up to
+    /// `starts[r + 1]`, one after another; none give the identity.
+    Segment {
+        /// How rows are combined.
+        op: ReduceOp,
+        /// Rows that one row of `partials` combines; 0 where there are none.
+        block: usize,
+    },
     /// `(data, indices)`: `indices` (I32) replace dimension `axis` of `data`. An index outside `0..size` is clamped.
     Gather {
         /// The axis of `data`.

@@ -41,8 +41,12 @@ pub(crate) fn attributes(op: &Op) -> String {
         Op::Prim(prim) => match prim {
             Prim::Input { name, .. } => name.clone(),
             Prim::Constant(constant) => summary(constant),
-            Prim::Iota { axis, .. } | Prim::Concat { axis } | Prim::Gather { axis } => format!("axis={axis}"),
-            Prim::Unary(_) | Prim::Binary(_) | Prim::Select | Prim::Dot => String::new(),
+            Prim::Iota { axis, .. } | Prim::Concat { axis } | Prim::Gather { axis } | Prim::Scan { axis, .. } => format!("axis={axis}"),
+            Prim::Argsort { run, descending } | Prim::MergeRuns { run, descending } => {
+                format!("run={run}{}", if *descending { " descending" } else { "" })
+            }
+            Prim::Segment { block, .. } => format!("block={block}"),
+            Prim::Unary(_) | Prim::Binary(_) | Prim::Select | Prim::Dot | Prim::SearchSorted => String::new(),
             Prim::Cast(dtype) => dtype.to_string(),
             Prim::Reshape(shape) => format!("shape={shape:?}"),
             Prim::Transpose(perm) => format!("perm={perm:?}"),

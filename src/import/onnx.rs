@@ -11,6 +11,7 @@ mod loss;
 mod movement;
 mod node;
 mod proto;
+mod quantize;
 mod recurrent;
 mod reduce;
 mod sampling;
@@ -171,6 +172,7 @@ fn handler(node: &NodeProto) -> Option<Handler> {
         .or_else(|| sampling::handler(op))
         .or_else(|| recurrent::handler(op))
         .or_else(|| loss::handler(op))
+        .or_else(|| quantize::handler(op))
 }
 
 /// Lists all operators no handler knows.

@@ -233,6 +233,7 @@ pub fn cases() -> Vec<OpCase> {
     super::window::cases(&mut cases);
     super::dot::cases(&mut cases);
     super::conv::cases(&mut cases);
+    super::conv_transpose::cases(&mut cases);
     super::pool::cases(&mut cases);
     super::stats::cases(&mut cases);
     super::activation::cases(&mut cases);
@@ -242,6 +243,10 @@ pub fn cases() -> Vec<OpCase> {
     super::indexing::cases(&mut cases);
     super::loss::cases(&mut cases);
     super::resize::cases(&mut cases);
+    super::einsum::cases(&mut cases);
+    super::scan::cases(&mut cases);
+    super::sort::cases(&mut cases);
+    super::scatter::cases(&mut cases);
     super::transformer::cases(&mut cases);
     super::recurrent::cases(&mut cases);
     cases.list

@@ -8,7 +8,9 @@ pub mod attention;
 mod call;
 mod cases;
 pub mod conv;
+pub mod conv_transpose;
 pub mod dot;
+pub mod einsum;
 pub mod elementwise;
 pub mod gather;
 pub mod indexing;
@@ -20,7 +22,10 @@ pub mod recurrent;
 pub mod reduce;
 mod reference;
 pub mod resize;
+pub mod scan;
+pub mod scatter;
 pub mod shape;
+pub mod sort;
 pub mod stats;
 mod tolerance;
 pub mod transformer;
@@ -43,7 +48,9 @@ pub mod prelude {
     pub use super::activation::ActivationOps;
     pub use super::attention::AttentionOps;
     pub use super::conv::ConvOps;
+    pub use super::conv_transpose::ConvTransposeOps;
     pub use super::dot::DotOps;
+    pub use super::einsum::EinsumOps;
     pub use super::elementwise::ElementwiseOps;
     pub use super::gather::GatherOps;
     pub use super::indexing::IndexingOps;
@@ -54,7 +61,10 @@ pub mod prelude {
     pub use super::recurrent::RecurrentOps;
     pub use super::reduce::ReduceOps;
     pub use super::resize::ResizeOps;
+    pub use super::scan::ScanOps;
+    pub use super::scatter::ScatterOps;
     pub use super::shape::ShapeOps;
+    pub use super::sort::SortOps;
     pub use super::stats::StatisticOps;
     pub use super::transformer::TransformerOps;
 }
@@ -85,6 +95,17 @@ pub fn name(op: &Op) -> &'static str {
             Prim::Dot => "Dot",
             Prim::Conv { .. } => "Conv",
             Prim::Gather { .. } => "Gather",
+            Prim::Scan { op: ReduceOp::Sum, .. } => "ScanSum",
+            Prim::Scan { op: ReduceOp::Product, .. } => "ScanProduct",
+            Prim::Scan { op: ReduceOp::Max, .. } => "ScanMax",
+            Prim::Scan { op: ReduceOp::Min, .. } => "ScanMin",
+            Prim::Argsort { .. } => "Argsort",
+            Prim::MergeRuns { .. } => "MergeRuns",
+            Prim::SearchSorted => "SearchSorted",
+            Prim::Segment { op: ReduceOp::Sum, .. } => "SegmentSum",
+            Prim::Segment { op: ReduceOp::Product, .. } => "SegmentProduct",
+            Prim::Segment { op: ReduceOp::Max, .. } => "SegmentMax",
+            Prim::Segment { op: ReduceOp::Min, .. } => "SegmentMin",
         },
     }
 }
@@ -167,6 +188,11 @@ fn infer_prim(prim: &Prim, call: &Call) -> Result<TensorType> {
             conv::infer_conv(call, &conv::ConvSpec::new(strides, pads_low, pads_high, dilations, *groups))
         }
         Prim::Gather { axis } => gather::infer_gather(call, *axis),
+        Prim::Scan { axis, .. } => scan::infer_scan(call, *axis),
+        Prim::Argsort { run, .. } => sort::infer_argsort(call, *run),
+        Prim::MergeRuns { run, .. } => sort::infer_merge(call, *run),
+        Prim::SearchSorted => sort::infer_search(call),
+        Prim::Segment { block, .. } => scatter::infer_segment(call, *block),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Op, Prim, TensorType};
-use crate::ops::{conv, dot, elementwise, gather, infer, name, reduce, shape, window};
+use crate::ops::{conv, dot, elementwise, gather, infer, name, reduce, scan, scatter, shape, sort, window};
 use crate::tensor::{HostTensor, num_elems};
 use kernels_gen::DType;
 
@@ -104,6 +104,11 @@ pub fn reference(op: &Op, inputs: &[&RefTensor]) -> Result<RefTensor> {
             conv::conv(inputs[0], inputs[1], &conv::ConvSpec::new(strides, pads_low, pads_high, dilations, *groups), ty)
         }
         Prim::Gather { axis } => gather::gather(inputs[0], inputs[1], *axis, ty),
+        Prim::Scan { op, axis } => scan::scan(*op, inputs[0], *axis),
+        Prim::Argsort { run, descending } => sort::argsort(inputs[0], *run, *descending, ty),
+        Prim::MergeRuns { run, descending } => sort::merge(inputs[0], inputs[1], *run, *descending, ty),
+        Prim::SearchSorted => sort::search(inputs[0], inputs[1]),
+        Prim::Segment { op, .. } => scatter::segment(*op, inputs[0], inputs[1], ty),
     })
 }
 

@@ -227,6 +227,10 @@ impl Emitter<'_> {
                     self.line("}");
                     self.forget_assigned(body);
                 }
+                Stmt::Break { condition } => {
+                    let condition = self.expr(*condition);
+                    self.line(&format!("if {condition} {{ break; }}"));
+                }
                 Stmt::Declare { local, value } => {
                     let value = self.expr(*value);
                     self.line(&format!("var x{} = {value};", local.0));

@@ -114,7 +114,7 @@ impl<'a> Emitter<'a> {
             match stmt {
                 Stmt::Loop { body, .. } | Stmt::If { body, .. } => self.forget_assigned(body),
                 Stmt::Assign { local, .. } | Stmt::WorkgroupReduce { local, .. } => self.forget(*local),
-                Stmt::Declare { .. } | Stmt::Store { .. } => {}
+                Stmt::Break { .. } | Stmt::Declare { .. } | Stmt::Store { .. } => {}
             }
         }
     }
@@ -525,6 +525,7 @@ fn stmt_operands(body: &[Stmt], f: &mut impl FnMut(ExprId)) {
                 f(*condition);
                 stmt_operands(body, f);
             }
+            Stmt::Break { condition } => f(*condition),
             Stmt::Declare { value, .. } | Stmt::Assign { value, .. } => f(*value),
             Stmt::Store { index, value, .. } => {
                 f(*value);

@@ -156,6 +156,11 @@ pub enum Stmt {
         /// The body.
         body: Vec<Stmt>,
     },
+    /// Ends the innermost loop where the condition (one lane) holds. The loop may hold no barrier.
+    Break {
+        /// Condition.
+        condition: ExprId,
+    },
     /// Makes a local.
     Declare {
         /// The local.
@@ -272,6 +277,15 @@ pub struct Function {
     pub result: Option<ExprId>,
 }
 
+/// Whether a loop of this body may end before its last iteration.
+pub(crate) fn breaks(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match stmt {
+        Stmt::Break { .. } => true,
+        Stmt::If { body, .. } => breaks(body),
+        _ => false,
+    })
+}
+
 /// The most loop iterations one invocation runs through `body`, counted as [`KernelSource::max_iterations`](crate::KernelSource) says.
 pub fn num_iterations(body: &[Stmt]) -> u64 {
     let one = |stmt: &Stmt| match stmt {
@@ -279,7 +293,7 @@ pub fn num_iterations(body: &[Stmt]) -> u64 {
         Stmt::If { body, .. } => num_iterations(body),
         // The tree of a workgroup of at most 2^16 invocations.
         Stmt::WorkgroupReduce { .. } => 16 + 1,
-        Stmt::Declare { .. } | Stmt::Assign { .. } | Stmt::Store { .. } => 0,
+        Stmt::Break { .. } | Stmt::Declare { .. } | Stmt::Assign { .. } | Stmt::Store { .. } => 0,
     };
     body.iter().map(one).fold(0, u64::saturating_add)
 }

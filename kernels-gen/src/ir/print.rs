@@ -48,6 +48,7 @@ fn stmts(f: &mut fmt::Formatter<'_>, code: &Code, body: &[Stmt], depth: usize) -
                 writeln!(f, "{pad}if e{}", condition.0)?;
                 stmts(f, code, body, depth + 1)?;
             }
+            Stmt::Break { condition } => writeln!(f, "{pad}break if e{}", condition.0)?,
             Stmt::Declare { local, value } => writeln!(f, "{pad}var x{} = e{}", local.0, value.0)?,
             Stmt::Assign { local, value } => writeln!(f, "{pad}x{} = e{}", local.0, value.0)?,
             Stmt::Store { buffer, index, value } => {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use crate::index::{Index, VarId};
-use crate::ir::{Code, Expr, ExprId, Grid, Kernel, Lanes, LocalId, Stmt};
+use crate::ir::{Code, Expr, ExprId, Grid, Kernel, Lanes, LocalId, Stmt, breaks};
 use crate::scalar::UnaryOp;
 use crate::{Error, Result, ScalarType};
 
@@ -32,6 +32,8 @@ struct Verifier<'a> {
     faults: Vec<VerifyError>,
     vars: Vec<VarId>,
     locals: Vec<LocalId>,
+    /// Loops around the statement looked at.
+    loops: usize,
 }
 
 impl Verifier<'_> {
@@ -120,12 +122,20 @@ impl Verifier<'_> {
             match stmt {
                 Stmt::Loop { var, body } => {
                     self.vars.push(var.id);
-                    self.body(&at, body, barriers);
+                    self.loops += 1;
+                    self.body(&at, body, barriers && !breaks(body));
+                    self.loops -= 1;
                     self.vars.pop();
                 }
                 Stmt::If { condition, body } => {
                     self.value(&at, *condition);
                     self.body(&at, body, false);
+                }
+                Stmt::Break { condition } => {
+                    self.value(&at, *condition);
+                    if self.loops == 0 {
+                        self.fault(&at, stmt, "there is no loop to end");
+                    }
                 }
                 Stmt::Declare { local, value } | Stmt::Assign { local, value } => {
                     self.value(&at, *value);
@@ -180,7 +190,7 @@ impl Kernel {
             Grid::Invocations { var } => (vec![var.id], false),
             Grid::Workgroups { group, lane } => (vec![group.id, lane.id], true),
         };
-        let mut verifier = Verifier { code: &self.code, faults: Vec::new(), vars, locals: Vec::new() };
+        let mut verifier = Verifier { code: &self.code, faults: Vec::new(), vars, locals: Vec::new(), loops: 0 };
         verifier.exprs();
         if verifier.faults.is_empty() {
             verifier.body("body", &self.body, barriers);
@@ -190,5 +200,41 @@ impl Kernel {
         }
         let faults: Vec<String> = verifier.faults.iter().map(ToString::to_string).collect();
         Err(Error::Verify { kernel: self.label.clone(), faults: faults.join("\n") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::DType;
+    use crate::emit::{Numerics, kernel};
+    use crate::index::Index;
+    use crate::ir::{Builder, Grid, Kernel, Lanes, Stmt, ValueType};
+    use crate::scalar::{BinaryOp, Literal, ReduceOp};
+
+    /// A sum of the numbers 0, 1, 2... until it reaches 10, in a loop or without one, with a barrier in the loop or without.
+    fn sum(in_loop: bool, barrier: bool) -> Kernel {
+        let mut b = Builder::new();
+        let (group, lane, step) = (b.var(4), b.var(64), b.var(100));
+        let out = b.buffer("out", DType::U32, true);
+        let zero = b.literal(Literal::U32(0));
+        let local = b.local(ValueType { scalar: crate::ScalarType::U32, width: 1 });
+        let (present, number, ten) = (b.get(local), b.index(vec![Index::from(step)]), b.literal(Literal::U32(10)));
+        let condition = b.binary(BinaryOp::Ge, present, ten);
+        let value = b.binary(BinaryOp::Add, present, number);
+        let mut inner = vec![Stmt::Break { condition }, Stmt::Assign { local, value }];
+        inner.extend(barrier.then_some(Stmt::WorkgroupReduce { local, op: ReduceOp::Sum }));
+        let mut body = vec![Stmt::Declare { local, value: zero }];
+        body.push(if in_loop { Stmt::Loop { var: step, body: inner } } else { Stmt::Break { condition } });
+        body.push(Stmt::Store { buffer: out, index: Lanes(vec![Index::from(group).mul(64).add(&Index::from(lane))]), value: present });
+        let grid = Grid::Workgroups { group, lane };
+        Kernel { label: "sum".into(), origins: Vec::new(), grid, workgroup_size: 64, code: b.finish(), body, flops: 0, bytes: 0 }
+    }
+
+    #[test]
+    fn a_loop_may_end_early_where_no_barrier_waits() {
+        let source = kernel(&sum(true, false), Numerics::Strict).expect("a sound kernel");
+        assert!(source.wgsl.contains("{ break; }"), "{}", source.wgsl);
+        assert!(sum(false, false).verify().expect_err("no loop").to_string().contains("no loop to end"));
+        assert!(sum(true, true).verify().expect_err("a barrier").to_string().contains("barrier in non-uniform"));
     }
 }

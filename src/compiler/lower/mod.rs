@@ -7,6 +7,7 @@
 mod hero;
 mod map;
 mod reduce;
+mod serial;
 
 use std::collections::HashMap;
 
@@ -77,6 +78,7 @@ pub fn group_as(graph: &Graph, group: &Group, target: &Target, numerics: Numeric
         GroupKind::Map => map::lower(graph, group, target, numerics),
         GroupKind::Reduce => reduce::lower(graph, group, target, numerics),
         GroupKind::Hero(hero) => hero::lower(graph, group, hero, target, numerics, chooser),
+        GroupKind::Serial(node) => serial::lower(graph, group, node, target, numerics),
     }
 }
 
@@ -84,7 +86,7 @@ pub fn group_as(graph: &Graph, group: &Group, target: &Target, numerics: Numeric
 pub(super) fn variants(graph: &Graph, group: &Group, target: &Target, numerics: Numerics, which: Candidates) -> Result<Option<Variants>> {
     match group.kind {
         GroupKind::Hero(hero) => hero::variants(graph, group, hero, target, numerics, which).map(Some),
-        GroupKind::Map | GroupKind::Reduce => Ok(None),
+        GroupKind::Map | GroupKind::Reduce | GroupKind::Serial(_) => Ok(None),
     }
 }
 
@@ -293,9 +295,13 @@ impl<'a> Lowering<'a> {
                 }
                 Ok(self.builder.get(local))
             }
-            Prim::Dot | Prim::Conv { .. } => {
-                Err(Error::unsupported(format!("{} has no value before its kernel ends", ops::name(&node.op))))
-            }
+            Prim::Dot
+            | Prim::Conv { .. }
+            | Prim::Scan { .. }
+            | Prim::Argsort { .. }
+            | Prim::MergeRuns { .. }
+            | Prim::SearchSorted
+            | Prim::Segment { .. } => Err(Error::unsupported(format!("{} has no value before its kernel ends", ops::name(&node.op)))),
         }
     }
 
@@ -383,6 +389,7 @@ fn label(graph: &Graph, group: &Group) -> String {
             Op::Prim(Prim::Cast(_)) => "cast",
             Op::Prim(Prim::Gather { .. }) => "gather",
             Op::Prim(Prim::Concat { .. }) => "concat",
+            Op::Prim(Prim::Scan { op, .. } | Prim::Segment { op, .. }) => op.name(),
             _ => continue,
         };
         if !names.contains(&name) {
@@ -396,6 +403,13 @@ fn label(graph: &Graph, group: &Group) -> String {
         GroupKind::Hero(hero) => match graph.node(hero).op {
             Op::Prim(Prim::Conv { .. }) => "conv",
             _ => "gemm",
+        },
+        GroupKind::Serial(node) => match graph.node(node).op {
+            Op::Prim(Prim::Scan { .. }) => "scan",
+            Op::Prim(Prim::Segment { .. }) => "segment",
+            Op::Prim(Prim::SearchSorted) => "search",
+            Op::Prim(Prim::MergeRuns { .. }) => "merge",
+            _ => "sort",
         },
     };
     let shown = &names[names.len().saturating_sub(4)..];
@@ -424,7 +438,7 @@ fn flops(graph: &Graph, group: &Group) -> u64 {
         let node = graph.node(id);
         match &node.op {
             Op::Prim(Prim::Unary(_) | Prim::Binary(_) | Prim::Select) => node.ty.num_elems() as u64,
-            Op::Prim(Prim::Reduce { .. }) => graph.ty(node.inputs[0]).num_elems() as u64,
+            Op::Prim(Prim::Reduce { .. } | Prim::Scan { .. } | Prim::Segment { .. }) => graph.ty(node.inputs[0]).num_elems() as u64,
             Op::Prim(Prim::Dot) => 2 * (node.ty.num_elems() * graph.ty(node.inputs[0]).shape[2]) as u64,
             Op::Prim(Prim::Conv { .. }) => {
                 let weights = &graph.ty(node.inputs[1]).shape;

@@ -202,6 +202,11 @@ fn simplify(builder: &mut GraphBuilder, prim: &Prim, node: &Node, inputs: &[Node
         | Prim::Window { .. }
         | Prim::Concat { .. }
         | Prim::Dot
+        | Prim::Scan { .. }
+        | Prim::Argsort { .. }
+        | Prim::MergeRuns { .. }
+        | Prim::SearchSorted
+        | Prim::Segment { .. }
         | Prim::Gather { .. } => Ok(None),
     }
 }

@@ -5,6 +5,7 @@ mod fold;
 mod fold_scale;
 mod layout;
 mod stage;
+mod stage_serial;
 
 pub use decompose::decompose;
 pub use fold::fold;

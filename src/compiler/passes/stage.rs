@@ -1,6 +1,6 @@
 //! Cuts operations that need several passes over memory into several nodes, before fusion sees them.
 
-use super::rewrite;
+use super::{rewrite, stage_serial};
 use crate::error::Result;
 use crate::graph::{Graph, GraphBuilder, NodeId, Op, Prim, ReduceOp};
 use crate::ops;
@@ -12,12 +12,15 @@ const PART: usize = 4096;
 /// A reduction with fewer rows than this leaves most of an adapter idle.
 const FEW_ROWS: usize = 256;
 
-/// Cuts reductions of few long rows, takes reductions of packed elements through 32 bits, and cuts concatenations of more values than a
+/// Cuts reductions of few long rows, scans, sorts and sums of segments, takes reductions of packed elements through 32 bits, and cuts concatenations of more values than a
 /// kernel may bind.
 pub fn stage(graph: &Graph, target: &Target) -> Result<Graph> {
     let staged = rewrite(graph, |builder, _, node, inputs| match &node.op {
         Op::Prim(Prim::Reduce { op, axes }) => reduce(builder, *op, axes, inputs[0], target),
         Op::Prim(Prim::Concat { axis }) => concat(builder, *axis, inputs, target),
+        Op::Prim(Prim::Scan { op, axis }) => stage_serial::scan(builder, *op, *axis, inputs[0], target),
+        Op::Prim(Prim::Argsort { run, descending }) => stage_serial::argsort(builder, *run, *descending, inputs[0]),
+        Op::Prim(Prim::Segment { op, block: 0 }) => stage_serial::segment(builder, *op, inputs, target),
         _ => builder.add(node.op.clone(), inputs),
     })?;
     super::eliminate_dead_code(&staged)
@@ -37,7 +40,7 @@ fn concat(builder: &mut GraphBuilder, axis: usize, inputs: &[NodeId], target: &T
     concat(builder, axis, &parts, target)
 }
 
-fn reduce(builder: &mut GraphBuilder, op: ReduceOp, axes: &[usize], x: NodeId, target: &Target) -> Result<NodeId> {
+pub(super) fn reduce(builder: &mut GraphBuilder, op: ReduceOp, axes: &[usize], x: NodeId, target: &Target) -> Result<NodeId> {
     let ty = builder.ty(x).clone();
     let cols: usize = axes.iter().map(|&a| ty.shape[a]).product();
     if cols == 0 {

@@ -4,7 +4,9 @@ use super::node::{Call, Handler, Importer, Val, one};
 use crate::error::{Error, Result};
 use crate::graph::{BinaryOp, NodeId, Op, Prim, ReduceOp, UnaryOp};
 use crate::ops::conv::Conv;
+use crate::ops::conv_transpose::ConvTranspose;
 use crate::ops::dot::{Gemm, MatMul};
+use crate::ops::einsum::Einsum;
 use crate::ops::norm::{BatchNorm, GroupNorm, LayerNorm};
 use crate::ops::pool::{Pool, PoolKind};
 use crate::ops::reduce::resolve_axes;
@@ -15,6 +17,7 @@ use crate::ops::window::Padding;
 pub(super) fn handler(op: &str) -> Option<Handler> {
     Some(match op {
         "Conv" => conv,
+        "ConvTranspose" => conv_transpose,
         "MaxPool" | "AveragePool" => pool,
         "GlobalAveragePool" | "GlobalMaxPool" => global_pool,
         "BatchNormalization" => batch_norm,
@@ -25,6 +28,7 @@ pub(super) fn handler(op: &str) -> Option<Handler> {
         "LpPool" | "GlobalLpPool" => lp_pool,
         "Gemm" => gemm,
         "MatMul" => matmul,
+        "Einsum" => einsum,
         _ => return None,
     })
 }
@@ -68,6 +72,54 @@ fn conv(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
         dilations: per_dimension(call, "dilations", spatial)?,
         groups: usize::try_from(call.int("group", 1)).map_err(|_| Error::malformed("group is negative"))?,
     };
+    let operands: Vec<NodeId> = [x, w].into_iter().chain(call.optional(im, 2)?).collect();
+    one(im.builder.add(Op::composite(conv), &operands)?)
+}
+
+/// A stated size of the result, or `auto_pad`, says what is cut off; an odd element goes before, or with SAME_UPPER after. A size past what the
+/// windows reach adds zeros.
+fn conv_transpose(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let (x, w) = (call.node(im, 0)?, call.node(im, 1)?);
+    let (shape, weights) = (im.builder.shape(x), im.builder.shape(w));
+    let spatial = weights.len().saturating_sub(2);
+    if shape.len() != weights.len() || call.sizes("kernel_shape")?.is_some_and(|k| weights.get(2..) != Some(&k[..])) {
+        return Err(Error::malformed(format!("x {shape:?}, weights {weights:?} and kernel_shape state other spatial dimensions")));
+    }
+    let added = |name: &str, count: usize| -> Result<Vec<usize>> {
+        let values = call.sizes(name)?.unwrap_or_else(|| vec![0; count]);
+        if values.len() == count {
+            Ok(values)
+        } else {
+            Err(Error::malformed(format!("{name} {values:?} for {spatial} spatial dimensions")))
+        }
+    };
+    let pads = added("pads", 2 * spatial)?;
+    let mut conv = ConvTranspose {
+        strides: per_dimension(call, "strides", spatial)?,
+        low: pads[..spatial].to_vec(),
+        high: pads[spatial..].to_vec(),
+        output_padding: added("output_padding", spatial)?,
+        dilations: per_dimension(call, "dilations", spatial)?,
+        groups: usize::try_from(call.int("group", 1)).map_err(|_| Error::malformed("group is negative"))?,
+    };
+    let mode = call.string("auto_pad");
+    let wanted = match (call.sizes("output_shape")?, mode) {
+        (Some(sizes), _) => Some(sizes[sizes.len().saturating_sub(spatial)..].to_vec()),
+        (None, "SAME_UPPER" | "SAME_LOWER") => Some((0..spatial).map(|d| shape[d + 2].saturating_mul(conv.strides[d])).collect()),
+        (None, "" | "NOTSET" | "VALID") => None,
+        (None, other) => return Err(Error::malformed(format!("auto_pad `{other}`; allowed are NOTSET, VALID, SAME_UPPER and SAME_LOWER"))),
+    };
+    if let Some(wanted) = wanted.filter(|w| w.len() == spatial) {
+        for d in 0..spatial {
+            let span = weights[d + 2].saturating_sub(1).saturating_mul(conv.dilations[d]).saturating_add(1);
+            let steps = shape[d + 2].saturating_sub(1).saturating_mul(conv.strides[d]);
+            let full = steps.saturating_add(span).saturating_add(conv.output_padding[d]);
+            let cut = full.saturating_sub(wanted[d]);
+            conv.output_padding[d] += wanted[d].saturating_sub(full);
+            let (small, large) = (cut / 2, cut - cut / 2);
+            (conv.low[d], conv.high[d]) = if mode == "SAME_UPPER" { (small, large) } else { (large, small) };
+        }
+    }
     let operands: Vec<NodeId> = [x, w].into_iter().chain(call.optional(im, 2)?).collect();
     one(im.builder.add(Op::composite(conv), &operands)?)
 }
@@ -263,4 +315,9 @@ fn gemm(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
 fn matmul(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
     let operands = call.nodes(im)?;
     one(im.builder.add(Op::composite(MatMul), &operands)?)
+}
+
+fn einsum(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let operands = call.nodes(im)?;
+    one(im.builder.add(Op::composite(Einsum { equation: call.string("equation").to_string() }), &operands)?)
 }
