@@ -102,7 +102,9 @@ impl Composite for CrossEntropy {
         if let Some(ignore) = self.ignore {
             let ignored = b.binary_scalar(BinaryOp::Eq, labels, f64::from(ignore))?;
             loss = b.select(ignored, zero, loss)?;
-            weight = b.select(ignored, zero, weight)?;
+            // A comparison of its own: one that both kernels use would be stored for them.
+            let counted = b.binary_scalar(BinaryOp::Ne, labels, f64::from(ignore))?;
+            weight = b.select(counted, weight, zero)?;
         }
         if self.reduction == LossReduction::None {
             return Ok(loss);

@@ -206,24 +206,7 @@ impl Resize {
             let own = &table[i].taps;
             own.get(t).copied().or_else(|| own.last().map(|l| (l.0, 0.0))).unwrap_or((0, 0.0))
         };
-        if taps <= MAX_WRITTEN_TAPS {
-            let mut sum: Option<NodeId> = None;
-            let mut column = vec![1; shape.len()];
-            column[d] = size;
-            for t in 0..taps {
-                let places: Vec<i32> = (0..size).map(|i| tap(i, t).0 as i32).collect();
-                let weights: Vec<f64> = (0..size).map(|i| tap(i, t).1).collect();
-                let places = b.constant(HostTensor::new([size], places)?)?;
-                let weights = b.constant(HostTensor::from_f64(DType::F32, column.clone(), &weights)?)?;
-                let taken = b.add(Prim::Gather { axis: d }, &[x, places])?;
-                let part = b.binary(BinaryOp::Mul, taken, weights)?;
-                sum = Some(match sum {
-                    Some(sum) => b.binary(BinaryOp::Add, sum, part)?,
-                    None => part,
-                });
-            }
-            return sum.ok_or_else(|| Error::internal("a resampled axis without taps"));
-        }
+        // One table of places and one of weights for all taps: each is a buffer of the kernel.
         let pairs = || (0..size).flat_map(|i| (0..taps).map(move |t| tap(i, t)));
         let places = b.constant(HostTensor::new([size, taps], pairs().map(|p| p.0 as i32).collect::<Vec<_>>())?)?;
         let mut column = vec![1; shape.len() + 1];
@@ -231,6 +214,22 @@ impl Resize {
         let weights = b.constant(HostTensor::from_f64(DType::F32, column, &pairs().map(|p| p.1).collect::<Vec<_>>())?)?;
         let taken = b.add(Prim::Gather { axis: d }, &[x, places])?;
         let weighted = b.binary(BinaryOp::Mul, taken, weights)?;
+        if taps <= MAX_WRITTEN_TAPS {
+            let (mut sizes, mut result) = (b.shape(weighted), shape);
+            (sizes[d + 1], result[d]) = (1, size);
+            let mut sum: Option<NodeId> = None;
+            for t in 0..taps {
+                let mut starts = vec![0; sizes.len()];
+                starts[d + 1] = t;
+                let part = b.add(Prim::Slice { starts, steps: vec![1; sizes.len()], sizes: sizes.clone() }, &[weighted])?;
+                let part = b.reshape(part, &result)?;
+                sum = Some(match sum {
+                    Some(sum) => b.binary(BinaryOp::Add, sum, part)?,
+                    None => part,
+                });
+            }
+            return sum.ok_or_else(|| Error::internal("a resampled axis without taps"));
+        }
         b.reduce(ReduceOp::Sum, weighted, &[d + 1], false)
     }
 }

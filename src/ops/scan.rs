@@ -38,7 +38,7 @@ pub(super) fn scan(op: ReduceOp, x: &RefTensor, axis: usize) -> RefTensor {
     let inner: usize = x.shape[axis + 1..].iter().product();
     let mut data = x.data.clone();
     for i in 0..data.len() {
-        if i / inner % x.shape[axis] > 0 {
+        if !(i / inner).is_multiple_of(x.shape[axis]) {
             data[i] = combine(op, x.dtype, data[i - inner], data[i]);
         }
     }
@@ -168,11 +168,15 @@ pub(super) fn cases(cases: &mut Cases) {
             Max | Min => Tolerance::Exact,
         };
         for &(shape, axis) in shapes {
-            // The product of many numbers around 1 leaves the range of f32.
-            if op == Product && shape.iter().any(|&s| s > 1000) {
+            // The product of many numbers around 1 leaves the range of f32, and one extreme is as good as the other.
+            let long = shape.iter().any(|&s| s > 1000);
+            if long && matches!(op, Product | Min) {
                 continue;
             }
             cases.add(Prim::Scan { op, axis }, tolerance, vec![operand(shape)]);
+            if long && op != Sum {
+                continue;
+            }
             for (exclusive, reverse) in [(true, false), (false, true), (true, true)] {
                 cases.add(Op::composite(Cumulative { op, axis, exclusive, reverse }), tolerance, vec![operand(shape)]);
             }
