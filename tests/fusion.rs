@@ -8,6 +8,7 @@ use sublane::DType;
 use sublane::capture::capture;
 use sublane::compiler::{CompileOptions, Compiled, Mode, compile};
 use sublane::graph::Graph;
+use sublane::ops::attention::Attention;
 use sublane::ops::loss::LossReduction;
 use sublane::ops::prelude::*;
 use sublane::ops::resize::Interpolation;
@@ -120,6 +121,37 @@ fn a_convolution_takes_normalisation_activation_and_residual() {
         }),
         1,
     );
+}
+
+#[test]
+fn attention_is_one_kernel_eager_or_compiled() {
+    let masked = |dtype: DType, mask: &'static [usize]| {
+        let graph = capture(|t| {
+            let (q, k) = (t.input("q", [2, 6, 20, 16], DType::F32)?, t.input("k", [2, 2, 24, 16], DType::F32)?);
+            q.attention(&k, &k, Some(&t.input("mask", mask, dtype)?), Attention { scale: Some(0.3), causal: true })
+        });
+        graph.expect("records")
+    };
+    for graph in [attention(2, 16, 8), attention(9, 512, 64), masked(DType::Bool, &[20, 24]), masked(DType::F32, &[2, 1, 1, 24])] {
+        kernels(&graph, 1);
+        for target in Target::presets() {
+            assert_eq!(eager(&graph, &target).kernels().len(), 1, "{graph}");
+        }
+    }
+    // Heads taken apart and put together again are loads and, in the next kernel, loads too.
+    kernels(
+        &of_x(&[2, 20, 48], |x| {
+            let heads = x.reshape(&[2, 20, 3, 16])?.transpose(&[0, 2, 1, 3])?;
+            let mixed = heads.attention(&heads, &heads, None, Attention { scale: None, causal: true })?;
+            mixed.transpose(&[0, 2, 1, 3])?.reshape(&[2, 20, 48])?.matmul(&x.constant(weights(&[48, 48], 1))?)
+        }),
+        2,
+    );
+}
+
+#[test]
+fn attention_that_no_kernel_holds_is_three() {
+    kernels(&attention(1, 8, 400), 3);
 }
 
 #[test]

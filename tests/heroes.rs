@@ -5,6 +5,7 @@ mod device_common;
 use std::sync::Arc;
 
 use device_common::*;
+use kernels_gen::heroes::attention::{self, AttentionConfig, AttentionProblem};
 use kernels_gen::heroes::conv::{self, ConvConfig, ConvProblem};
 use kernels_gen::heroes::gemm::{self, GemmConfig, GemmProblem, VecAxis};
 use kernels_gen::heroes::{Sharing, tiles};
@@ -319,6 +320,113 @@ fn convolutions_with_the_tables_of_other_adapters() {
     for table in [Target::webgpu(), Target { subgroups: false, ..Target::software() }] {
         for config in tiles::conv_table(&table).iter().filter(|c| c.lanes <= target.max_workgroup_invocations) {
             Convolution { batch: 2, ..convolution([3, 10], [9, 10], [3, 3]) }.check(&device, Some(config));
+        }
+    }
+}
+
+/// Attention over operands that lie one after another in the first input (queries) and the second (keys, then values); the epilogue
+/// doubles.
+#[derive(Clone)]
+struct Attended {
+    rows: u32,
+    keys: u32,
+    width: u32,
+    values: u32,
+    causal: bool,
+    scalar: bool,
+}
+
+impl Attended {
+    const BATCH: u32 = 2;
+
+    fn problem(&self) -> AttentionProblem {
+        let vec = |n: u32| !self.scalar && n.is_multiple_of(4);
+        AttentionProblem {
+            batch: Self::BATCH,
+            rows: self.rows,
+            keys: self.keys,
+            width: self.width,
+            value_width: self.values,
+            causal: self.causal,
+            q_vec: vec(self.width),
+            k_vec: if vec(self.width) { VecAxis::K } else { VecAxis::None },
+            v_vec: vec(self.values),
+            score_vec: !self.scalar,
+            store_vec: vec(self.values),
+        }
+    }
+
+    fn holes(&self) -> String {
+        let Attended { rows, keys, width, values, .. } = self;
+        let first_value = Self::BATCH * keys * width;
+        let (q, k) = (format!("(b * {rows}u + i) * {width}u + k"), format!("(b * {keys}u + j) * {width}u + k"));
+        let (v, z) = (format!("{first_value}u + (b * {keys}u + j) * {values}u + c"), format!("(b * {rows}u + i) * {values}u + c"));
+        format!(
+            "{DECLARATIONS}
+fn load_q1(b: u32, i: u32, k: u32) -> f32 {{ return x[{q}]; }}
+fn load_q(b: u32, i: u32, k: u32) -> vec4<f32> {{ return x4({q}); }}
+fn load_k1(b: u32, j: u32, k: u32) -> f32 {{ return y[{k}]; }}
+fn load_k(b: u32, j: u32, k: u32) -> vec4<f32> {{ return y4({k}); }}
+fn load_v1(b: u32, j: u32, c: u32) -> f32 {{ return y[{v}]; }}
+fn load_v(b: u32, j: u32, c: u32) -> vec4<f32> {{ return y4({v}); }}
+fn score1(b: u32, i: u32, j: u32, value: f32) -> f32 {{ return 3.0 * value; }}
+fn score(b: u32, i: u32, j: u32, value: vec4<f32>) -> vec4<f32> {{ return 3.0 * value; }}
+fn store1(b: u32, i: u32, c: u32, value: f32) {{ z[{z}] = 2.0 * value; }}
+fn store(b: u32, i: u32, c: u32, value: vec4<f32>) {{
+    let at = {z};
+    z[at] = 2.0 * value.x; z[at + 1u] = 2.0 * value.y; z[at + 2u] = 2.0 * value.z; z[at + 3u] = 2.0 * value.w;
+}}
+"
+        )
+    }
+
+    fn check(&self, device: &Device, config: Option<&AttentionConfig>) {
+        let target = device.target();
+        let p = self.problem();
+        let config = config.copied().unwrap_or_else(|| tiles::attention(&target, &p));
+        let [b, l, s, e, f] = [Self::BATCH, self.rows, self.keys, self.width, self.values].map(|n| n as usize);
+        let (x, y) = (values(b * l * e, 3), values(b * s * (e + f), 5));
+        let made = attention::skeleton(&p, &config, &target, "attention").expect("fits the target");
+        let workgroups = made.workgroups;
+        let source = made.into_source("attention", &self.holes(), bindings(), 0, 0);
+        let out = run(device, source, workgroups, &x, &y, b * l * f);
+        let mut expected = Vec::with_capacity(out.len());
+        for row in 0..b * l {
+            let (matrix, i) = (row / l, row % l);
+            let seen = if self.causal { s.min(i + 1) } else { s };
+            let product = |j: usize| (0..e).map(|k| f64::from(x[row * e + k]) * f64::from(y[(matrix * s + j) * e + k])).sum::<f64>();
+            let weights: Vec<f64> = (0..seen).map(|j| (3.0 * product(j)).exp()).collect();
+            let total: f64 = weights.iter().sum();
+            let value = |j: usize, c: usize| f64::from(y[b * s * e + (matrix * s + j) * f + c]);
+            let mean = |c| weights.iter().enumerate().map(|(j, w)| w * value(j, c)).sum::<f64>() / total;
+            expected.extend((0..f).map(|c| if seen == 0 { 0.0 } else { 2.0 * mean(c) }));
+        }
+        let error = distance(&out, &expected);
+        assert!(error < 1e-5, "{p:?} with {config:?}: error {error:e}");
+    }
+}
+
+#[test]
+fn attention_of_many_shapes() {
+    let device = open();
+    let attended = |rows, keys, width, values| Attended { rows, keys, width, values, causal: false, scalar: false };
+    for shape in [attended(1, 1, 1, 1), attended(70, 200, 64, 64), attended(3, 65, 20, 36), attended(17, 31, 7, 5), attended(5, 0, 4, 4)] {
+        shape.check(&device, None);
+        Attended { causal: true, ..shape }.check(&device, None);
+    }
+    attended(9, 40, 16, 250).check(&device, None);
+    Attended { scalar: true, ..attended(20, 100, 32, 32) }.check(&device, None);
+}
+
+#[test]
+fn attention_with_every_table_of_tiles() {
+    let device = open();
+    let target = device.target();
+    for table in [Target::webgpu(), target.clone()] {
+        for config in tiles::attention_table(&table) {
+            let shape = Attended { rows: 37, keys: 90, width: 24, values: 40, causal: true, scalar: false };
+            shape.check(&device, Some(config));
+            Attended { causal: false, ..shape }.check(&device, Some(config));
         }
     }
 }

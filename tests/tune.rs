@@ -9,6 +9,7 @@ use sublane::compiler::{CompileOptions, Tuning, compile};
 use sublane::device::{Device, DeviceOptions};
 use sublane::graph::Graph;
 use sublane::kernels_gen::Target;
+use sublane::ops::attention::Attention;
 use sublane::ops::conv::Conv;
 use sublane::ops::prelude::*;
 use sublane::ops::window::Padding;
@@ -204,6 +205,24 @@ fn a_compilation_takes_what_was_chosen_and_says_so() {
     tuning.insert(after.key, Choice { config: "nonsense".into(), ns: 1, table_ns: 1 });
     let options = CompileOptions { tuning, ..CompileOptions::default() };
     assert_eq!(compile(&product(), &target, &options).expect("compiles").kernels()[0].choice, Some(before));
+}
+
+#[test]
+fn attention_is_tuned_on_the_adapter() {
+    let device = Device::open(&DeviceOptions::from_env()).expect("a device");
+    let graph = capture(|t| {
+        let (q, k) = (t.input("q", [2, 20, 16], DType::F32)?, t.input("k", [2, 33, 16], DType::F32)?);
+        let mask = t.input("mask", [20, 33], DType::F32)?;
+        q.attention(&k, &k, Some(&mask), Attention { scale: None, causal: true })
+    })
+    .expect("captured");
+    let (target, work, options) = (&device.target(), &Work::quiet(), CompileOptions::default());
+    let mut tuning = Tuning::default();
+    let tuner = Tuner { target, options: &options, autotune: Autotune::On, seed: 3, runner: &device, work };
+    let found = tuner.tune(&graph, &mut tuning).expect("tuned");
+    let [measured] = &found[..] else { panic!("one attention: {found:?}") };
+    assert!(measured.choice.is_some(), "{measured:?}");
+    assert!(measured.skipped.iter().all(|s| s.reason.contains("limit of time")), "{measured:?}");
 }
 
 #[test]

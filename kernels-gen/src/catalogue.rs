@@ -15,6 +15,7 @@ pub const FAMILIES: &[Family] = &[
     ("reduction", fused::reductions),
     ("matrix product", heroes::products),
     ("convolution", heroes::convolutions),
+    ("attention", heroes::attentions),
 ];
 
 /// All samples for `target`, as (family, kernel).

@@ -19,7 +19,7 @@ pub enum GroupKind {
     Map,
     /// Reductions over one set of rows.
     Reduce,
-    /// A matrix product or a convolution, the node given.
+    /// A matrix product, an attention or a convolution, the node given.
     Hero(NodeId),
     /// An operation with a loop of its own (a scan, a sort, a search, sums of segments), the node given.
     Serial(NodeId),
@@ -120,7 +120,7 @@ impl Fuser<'_> {
     fn kind(&self, id: NodeId) -> GroupKind {
         match &self.graph.node(id).op {
             Op::Prim(Prim::Reduce { .. }) => GroupKind::Reduce,
-            Op::Prim(Prim::Dot | Prim::Conv { .. }) => GroupKind::Hero(id),
+            Op::Prim(Prim::Dot | Prim::Attention { .. } | Prim::Conv { .. }) => GroupKind::Hero(id),
             Op::Prim(Prim::Scan { .. } | Prim::Argsort { .. } | Prim::MergeRuns { .. } | Prim::SearchSorted | Prim::Segment { .. }) => {
                 GroupKind::Serial(id)
             }
@@ -209,9 +209,13 @@ impl Fuser<'_> {
             (GroupKind::Hero(hero), GroupKind::Map) => self.may_feed_hero(group, hero, id, node),
             (GroupKind::Reduce, GroupKind::Map) => self.may_feed_reduce(group, id, node),
             (GroupKind::Map, GroupKind::Map) => Ok(()),
-            (GroupKind::Hero(_), GroupKind::Hero(_)) => Err("a kernel is built around one matrix product or convolution".into()),
-            (GroupKind::Hero(_), GroupKind::Reduce) => Err("a reduction cannot run inside a matrix product or convolution".into()),
-            (GroupKind::Reduce, GroupKind::Hero(_)) => Err("a reduction needs the whole result of a matrix product or convolution".into()),
+            (GroupKind::Hero(_), GroupKind::Hero(_)) => Err("a kernel is built around one matrix product, convolution or attention".into()),
+            (GroupKind::Hero(_), GroupKind::Reduce) => {
+                Err("a reduction cannot run inside a matrix product, convolution or attention".into())
+            }
+            (GroupKind::Reduce, GroupKind::Hero(_)) => {
+                Err("a reduction needs the whole result of a matrix product, convolution or attention".into())
+            }
             (GroupKind::Serial(serial), GroupKind::Map) => self.may_feed_serial(group, serial, id, node),
             (GroupKind::Serial(_), _) => Err("a kernel has one operation with a loop of its own".into()),
             (GroupKind::Reduce | GroupKind::Hero(_), GroupKind::Serial(_)) => Err("it runs in a loop of its own".into()),
@@ -276,8 +280,7 @@ impl Fuser<'_> {
 
     /// Operands of a hero are loaded several times each; a node on the way to one is computed as often.
     fn may_feed_hero(&self, group: &Group, hero: NodeId, id: NodeId, node: &Node) -> Result<(), String> {
-        let feeds = self.feeds(group, hero, id);
-        if !feeds {
+        if !self.feeds(group, &self.graph.node(hero).inputs, id) {
             return Ok(());
         }
         if is_view(node) {
@@ -285,7 +288,7 @@ impl Fuser<'_> {
         }
         let simple = matches!(node.op, Op::Prim(Prim::Pad { .. } | Prim::Cast(_) | Prim::Select | Prim::Unary(_) | Prim::Binary(_)));
         if !simple || is_heavy(node) {
-            return Err("it costs too much to be computed at each load of the matrix product or convolution".into());
+            return Err("it costs too much to be computed at each load of the matrix product, convolution or attention".into());
         }
         // A value that another kernel computes anyway takes this operation as its epilogue.
         let upstream = |i: &NodeId| {
@@ -295,9 +298,9 @@ impl Fuser<'_> {
         if node.inputs.iter().any(upstream) {
             return Err("it ends the kernel of its operand instead".into());
         }
-        let loads = self.hero_loads_per_element(hero, id);
+        let loads = self.hero_loads_per_element(group, hero, id);
         if loads > MAX_HERO_RECOMPUTE {
-            return Err(format!("the matrix product or convolution would compute it {loads} times"));
+            return Err(format!("the matrix product, convolution or attention would compute it {loads} times"));
         }
         Ok(())
     }
@@ -317,9 +320,9 @@ impl Fuser<'_> {
         if is_view(node) { self.base(node.inputs[0]) } else { id }
     }
 
-    /// Whether a node is used on the way to an operand of the hero rather than after it.
-    fn feeds(&self, group: &Group, hero: NodeId, id: NodeId) -> bool {
-        let mut open = self.graph.node(hero).inputs.clone();
+    /// Whether a node is used on the way to one of a hero's operands rather than after it.
+    fn feeds(&self, group: &Group, operands: &[NodeId], id: NodeId) -> bool {
+        let mut open = operands.to_vec();
         while let Some(next) = open.pop() {
             if next == id {
                 return true;
@@ -332,13 +335,22 @@ impl Fuser<'_> {
     }
 
     /// How often a hero loads an element of its operand, an estimate with the smallest tile.
-    fn hero_loads_per_element(&self, hero: NodeId, id: NodeId) -> u64 {
+    fn hero_loads_per_element(&self, group: &Group, hero: NodeId, id: NodeId) -> u64 {
         let node = self.graph.node(hero);
+        let elems = (self.graph.ty(id).num_elems() as u64).max(1);
         let multiplications = match &node.op {
+            Op::Prim(Prim::Attention { .. }) => {
+                let scores = node.ty.num_elems() as u64 / (node.ty.shape[2].max(1) as u64) * self.graph.ty(node.inputs[1]).shape[1] as u64;
+                // A mask is loaded once a score.
+                if self.feeds(group, &node.inputs[3..], id) {
+                    return scores / elems;
+                }
+                scores * node.ty.shape[2] as u64
+            }
             Op::Prim(Prim::Dot) => node.ty.num_elems() as u64 * self.graph.ty(node.inputs[0]).shape[2] as u64,
             _ => node.ty.num_elems() as u64 * self.graph.ty(node.inputs[1]).shape[1..].iter().product::<usize>() as u64,
         };
-        multiplications / 8 / (self.graph.ty(id).num_elems() as u64).max(1)
+        multiplications / 8 / elems
     }
 }
 

@@ -120,6 +120,14 @@ pub enum Prim {
     },
     /// Batched matrix product of f32: `[b, m, k] x [b, k, n] -> [b, m, n]`.
     Dot,
+    /// Attention of f32: `(q [b, l, e], k [b, s, e], v [b, s, f], mask [b, l, s] (optional)) -> [b, l, f]`, the softmax of
+    /// `scale * q k^T + mask` times `v`. A mask of Bool keeps where true, of f32 is added. A row with everything masked is 0.
+    Attention {
+        /// Factor of the scores.
+        scale: Factor,
+        /// Whether row `i` sees columns `0..=i` only.
+        causal: bool,
+    },
     /// Convolution of f32, as ONNX Conv on two spatial dimensions, without bias: `(x [n, c, h, w], weights [o, c / groups, kh, kw]) ->
     /// [n, o, oh, ow]`.
     Conv {
@@ -172,6 +180,22 @@ pub enum Prim {
         /// The axis of `data`.
         axis: usize,
     },
+}
+
+/// A factor of an operation, compared by its bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Factor(u32);
+
+impl Factor {
+    /// Wraps a factor.
+    pub fn new(value: f32) -> Self {
+        Factor(value.to_bits())
+    }
+
+    /// The factor.
+    pub fn get(self) -> f32 {
+        f32::from_bits(self.0)
+    }
 }
 
 /// A tensor held by a graph: shared, and compared by its contents.

@@ -32,6 +32,7 @@ pub mod transformer;
 mod value;
 pub mod window;
 
+pub(crate) use attention::in_parts as attention_in_parts;
 pub use cases::{Fill, InputSpec, Layout, OpCase, cases};
 pub use reduce::identity as reduce_identity;
 pub use reference::{RefTensor, reference, reference_graph};
@@ -93,6 +94,7 @@ pub fn name(op: &Op) -> &'static str {
             Prim::Reduce { op: ReduceOp::Max, .. } => "ReduceMax",
             Prim::Reduce { op: ReduceOp::Min, .. } => "ReduceMin",
             Prim::Dot => "Dot",
+            Prim::Attention { .. } => "Attention",
             Prim::Conv { .. } => "Conv",
             Prim::Gather { .. } => "Gather",
             Prim::Scan { op: ReduceOp::Sum, .. } => "ScanSum",
@@ -184,6 +186,7 @@ fn infer_prim(prim: &Prim, call: &Call) -> Result<TensorType> {
         Prim::Concat { axis } => shape::infer_concat(call, *axis),
         Prim::Reduce { op, axes } => reduce::infer_reduce(call, *op, axes),
         Prim::Dot => dot::infer_dot(call),
+        Prim::Attention { .. } => attention::infer_attention(call),
         Prim::Conv { strides, pads_low, pads_high, dilations, groups } => {
             conv::infer_conv(call, &conv::ConvSpec::new(strides, pads_low, pads_high, dilations, *groups))
         }

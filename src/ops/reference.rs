@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Op, Prim, TensorType};
-use crate::ops::{conv, dot, elementwise, gather, infer, name, reduce, scan, scatter, shape, sort, window};
+use crate::ops::{attention, conv, dot, elementwise, gather, infer, name, reduce, scan, scatter, shape, sort, window};
 use crate::tensor::{HostTensor, num_elems};
 use kernels_gen::DType;
 
@@ -100,6 +100,7 @@ pub fn reference(op: &Op, inputs: &[&RefTensor]) -> Result<RefTensor> {
         Prim::Concat { axis } => shape::concat(inputs, *axis, ty),
         Prim::Reduce { op, axes } => reduce::reduce(*op, inputs[0], axes),
         Prim::Dot => dot::dot(inputs[0], inputs[1], ty),
+        Prim::Attention { scale, causal } => attention::attention(inputs, *scale, *causal, ty)?,
         Prim::Conv { strides, pads_low, pads_high, dilations, groups } => {
             conv::conv(inputs[0], inputs[1], &conv::ConvSpec::new(strides, pads_low, pads_high, dilations, *groups), ty)
         }

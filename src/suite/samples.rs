@@ -161,3 +161,73 @@ pub fn attention_block(key: Key, batch: usize) -> Result<Graph> {
         x.add(&weights.linear(&hidden, WIDTH)?)
     })
 }
+
+/// Sizes of a block of a Llama-style decoder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LlamaSizes {
+    /// Width of the stream between blocks.
+    pub width: usize,
+    /// Heads of queries.
+    pub heads: usize,
+    /// Heads of keys and values, a divisor of `heads`.
+    pub key_heads: usize,
+    /// Width of the feed-forward layer.
+    pub hidden: usize,
+}
+
+impl LlamaSizes {
+    /// Those of SmolLM2-135M.
+    pub const SMOLLM2_135M: LlamaSizes = LlamaSizes { width: 576, heads: 9, key_heads: 3, hidden: 1536 };
+}
+
+/// One block of a Llama-style decoder on `tokens` tokens: normalisation, attention with rotary positions and shared heads of keys, and a
+/// gated feed-forward layer, each added to the stream.
+pub fn llama_block(key: Key, sizes: LlamaSizes, tokens: usize) -> Result<Graph> {
+    let LlamaSizes { width, heads, key_heads, hidden } = sizes;
+    let head = width / heads.max(1);
+    capture(|t| {
+        let mut weights = Weights::new(t, key);
+        let x = t.input("x", [tokens, width], DType::F32)?;
+        let angles: Vec<f64> =
+            (0..tokens * (head / 2)).map(|i| (i / (head / 2)) as f64 / 1e4f64.powf((i % (head / 2)) as f64 * 2.0 / head as f64)).collect();
+        let table = |f: fn(f64) -> f64| {
+            let values: Vec<f32> = angles.iter().map(|&a| f(a) as f32).collect();
+            t.constant(HostTensor::new([tokens, head / 2], values)?)
+        };
+        let (cos, sin) = (table(f64::cos)?, table(f64::sin)?);
+        let normed = x.rms_norm(&weights.next(&[width], 1)?, -1, 1e-5)?;
+        let mut project = |x: &Traced, outputs: usize| {
+            let inputs = x.shape().last().copied().unwrap_or(1);
+            x.matmul(&weights.next(&[inputs, outputs], inputs)?)
+        };
+        let split = |x: Traced, heads: usize| x.reshape(&[tokens, heads, head].map(|n| n as isize))?.transpose(&[1, 0, 2]);
+        let q = split(project(&normed, width)?, heads)?.rotary(&cos, &sin, false)?;
+        let k = split(project(&normed, key_heads * head)?, key_heads)?.rotary(&cos, &sin, false)?;
+        let v = split(project(&normed, key_heads * head)?, key_heads)?;
+        let mixed = q.attention(&k, &v, None, Attention { scale: None, causal: true })?;
+        let mixed = mixed.transpose(&[1, 0, 2])?.reshape(&[tokens as isize, width as isize])?;
+        let x = x.add(&project(&mixed, width)?)?;
+        let scale = x.constant(inputs::random(&TensorType::new(DType::F32, [width]), key.stream(99))?)?;
+        let normed = x.rms_norm(&scale, -1, 1e-5)?;
+        let gated = project(&normed, hidden)?.swiglu(&project(&normed, hidden)?)?;
+        x.add(&project(&gated, width)?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compiler::Mode;
+    use kernels_gen::Target;
+
+    #[test]
+    fn a_llama_block_is_at_most_twelve_kernels() {
+        let graph = llama_block(Key::new(1), LlamaSizes::SMOLLM2_135M, 128).expect("records");
+        for target in Target::presets() {
+            let of = |mode| compile(&graph, &target, &CompileOptions { mode, ..CompileOptions::default() }).expect("compiles");
+            let (compiled, eager) = (of(Mode::Compiled), of(Mode::Eager));
+            assert!(compiled.kernels().len() <= 12, "{}: {}", target.name, compiled.fusion());
+            assert!(compiled.kernels().len() < eager.kernels().len(), "{}", eager.fusion());
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Samples of heroes: every row of the target's tile tables, with plain loads and a bias and ReLU as epilogue.
 
+use crate::heroes::attention::{self, AttentionProblem};
 use crate::heroes::conv::{self, ConvProblem};
 use crate::heroes::gemm::{self, GemmProblem, VecAxis};
 use crate::heroes::{Sharing, tiles};
@@ -94,6 +95,56 @@ fn store(n: u32, oc: u32, y: u32, x_: u32, v: vec4<f32>) {{ for (var l = 0u; l <
 "
             );
             all.push(conv::skeleton(&problem, config, target, &name)?.into_source(&name, &holes, bindings(), 0, 0));
+        }
+    }
+    Ok(all)
+}
+
+/// Attention over itself, causal and not, of sizes that fill no tile, read by vectors and element by element.
+pub(super) fn attentions(target: &Target) -> Result<Vec<KernelSource>> {
+    let mut all = Vec::new();
+    for config in tiles::attention_table(target) {
+        for (tokens, width, vec, causal) in [(100, 64, true, true), (37, 15, false, false)] {
+            let problem = AttentionProblem {
+                batch: 3,
+                rows: tokens,
+                keys: tokens,
+                width,
+                value_width: width,
+                causal,
+                q_vec: vec,
+                k_vec: if vec { VecAxis::K } else { VecAxis::None },
+                v_vec: vec,
+                score_vec: true,
+                store_vec: vec,
+            };
+            let tile = format!("{}x{}x{}", config.tile_rows, config.key_vecs, config.teams);
+            let name = format!("sample_attention_{tile}_{}_{tokens}x{width}", sharing(config.sharing));
+            let scale = 1.0 / f64::from(width).sqrt();
+            let at = |row: &str, column: &str| format!("(b * {tokens}u + {row}) * {width}u + {column}");
+            let loads: String = [("q", "x", "i", "k"), ("k", "x", "j", "k"), ("v", "w", "j", "c")]
+                .map(|(hole, buffer, row, column)| {
+                    let at = at(row, column);
+                    format!(
+                        "fn load_{hole}1(b: u32, {row}: u32, {column}: u32) -> f32 {{ return {buffer}[{at}]; }}
+fn load_{hole}(b: u32, {row}: u32, {column}: u32) -> vec4<f32> {{
+    let at = {at};
+    return vec4<f32>({buffer}[at], {buffer}[at + 1u], {buffer}[at + 2u], {buffer}[at + 3u]);
+}}
+"
+                    )
+                })
+                .concat();
+            let holes = format!(
+                "{DECLARATIONS}{loads}
+fn score1(b: u32, i: u32, j: u32, value: f32) -> f32 {{ return {scale:?} * value; }}
+fn score(b: u32, i: u32, j: u32, value: vec4<f32>) -> vec4<f32> {{ return {scale:?} * value; }}
+fn store1(b: u32, i: u32, c: u32, value: f32) {{ out[{}] = value + bias[c]; }}
+fn store(b: u32, i: u32, c: u32, value: vec4<f32>) {{ for (var l = 0u; l < 4u; l++) {{ store1(b, i, c + l, value[l]); }} }}
+",
+                at("i", "c")
+            );
+            all.push(attention::skeleton(&problem, config, target, &name)?.into_source(&name, &holes, bindings(), 0, 0));
         }
     }
     Ok(all)

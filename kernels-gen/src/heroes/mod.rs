@@ -1,4 +1,4 @@
-//! Heroes: WGSL skeletons of the matrix product and the convolution, with typed holes.
+//! Heroes: WGSL skeletons of the matrix product, the convolution and attention, with typed holes.
 //!
 //! A skeleton is the text of an entry point. It calls functions it does not define, its *holes*: how an operand's element is
 //! read (a prologue may be fused into it) and how a result is written (the epilogue). The caller puts the holes, and the
@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::source::{Binding, Formula, KernelSource, WgslFeatures};
 use crate::target::Target;
 
+pub mod attention;
 pub mod conv;
 pub mod gemm;
 pub mod tiles;
@@ -25,7 +26,7 @@ pub const SUBGROUP_LANES: u32 = 8;
 /// How the lanes of a workgroup share what they load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sharing {
-    /// Not at all: each lane loads what it multiplies.
+    /// Not at all: each lane loads what it multiplies. Lanes that must exchange values do so through workgroup memory.
     Lane,
     /// Eight lanes of a subgroup load the operand they have in common once and broadcast it.
     Subgroup,

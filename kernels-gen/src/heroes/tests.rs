@@ -1,3 +1,4 @@
+use super::attention::{self, AttentionProblem};
 use super::conv::{self, ConvProblem};
 use super::gemm::{GemmConfig, GemmProblem, VecAxis, skeleton};
 use super::tiles::Candidates;
@@ -178,4 +179,77 @@ fn impossible_convolutions_are_errors() {
     assert!(refused(&problem, conv::ConvConfig { tile_oc: 6, ..config }).contains("multiple of 4"));
     let long = ConvProblem { kernel: [300, 300], in_channels: 4, ..problem };
     assert!(refused(&long, config).contains("split the input channels"));
+}
+
+/// Plain holes of an attention over three bindings.
+const ATTENTION_HOLES: &str = "
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> y: array<f32>;
+@group(0) @binding(2) var<storage, read_write> z: array<f32>;
+
+fn load_q1(b: u32, i: u32, k: u32) -> f32 { return x[b + i + k]; }
+fn load_q(b: u32, i: u32, k: u32) -> vec4<f32> { return vec4<f32>(x[b + i + k]); }
+fn load_k1(b: u32, j: u32, k: u32) -> f32 { return y[b + j + k]; }
+fn load_k(b: u32, j: u32, k: u32) -> vec4<f32> { return vec4<f32>(y[b + j + k]); }
+fn load_v1(b: u32, j: u32, c: u32) -> f32 { return y[b + j + c]; }
+fn load_v(b: u32, j: u32, c: u32) -> vec4<f32> { return vec4<f32>(y[b + j + c]); }
+fn score1(b: u32, i: u32, j: u32, value: f32) -> f32 { return value * 0.5; }
+fn score(b: u32, i: u32, j: u32, value: vec4<f32>) -> vec4<f32> { return value * 0.5; }
+fn store1(b: u32, i: u32, c: u32, value: f32) { z[b + i + c] = value; }
+fn store(b: u32, i: u32, c: u32, value: vec4<f32>) { z[b + i + c] = value.x + value.y + value.z + value.w; }
+";
+
+#[test]
+fn attention_is_valid_with_every_table_row() {
+    for target in Target::presets() {
+        for config in tiles::attention_table(&target) {
+            for (rows, keys, width, vec) in [(64, 64, 64, true), (5, 7, 9, false), (1, 3, 2, true), (33, 0, 128, true), (20, 40, 30, true)]
+            {
+                for k_vec in [VecAxis::None, VecAxis::K, VecAxis::Free] {
+                    let problem = AttentionProblem {
+                        batch: 3,
+                        rows,
+                        keys,
+                        width,
+                        value_width: width,
+                        causal: rows == 64 || rows == 5,
+                        q_vec: vec,
+                        k_vec,
+                        v_vec: vec,
+                        score_vec: vec,
+                        store_vec: vec,
+                    };
+                    let made = attention::skeleton(&problem, config, &target, "attention").expect("fits the target");
+                    check(&made.into_source("attention", ATTENTION_HOLES, bindings(), 0, 0), &target).expect("valid");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn attention_that_loops_too_long_or_is_too_wide_is_refused() {
+    let problem = |keys, value_width| AttentionProblem {
+        batch: 1,
+        rows: 64,
+        keys,
+        width: 64,
+        value_width,
+        causal: false,
+        q_vec: true,
+        k_vec: VecAxis::K,
+        v_vec: true,
+        score_vec: true,
+        store_vec: true,
+    };
+    let target = Target::webgpu();
+    let made = |keys, value_width| {
+        let problem = problem(keys, value_width);
+        attention::skeleton(&problem, &tiles::attention(&target, &problem), &target, "attention")
+    };
+    assert!(made(4096, 128).is_ok());
+    for (keys, value_width, part) in [(1 << 24, 64, "loop iterations"), (64, 300, "width 300")] {
+        let message = made(keys, value_width).expect_err("refused").to_string();
+        assert!(message.contains(part), "{message}");
+    }
 }

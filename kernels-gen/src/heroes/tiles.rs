@@ -4,6 +4,7 @@
 //! some more, a configuration being one row.
 
 use super::Sharing;
+use super::attention::{self, AttentionConfig, AttentionProblem};
 use super::conv::{self, ConvConfig, ConvProblem};
 use super::gemm::{self, GemmConfig, GemmProblem};
 use crate::target::{AdapterClass, Target};
@@ -233,4 +234,93 @@ pub fn conv(target: &Target, problem: &ConvProblem) -> ConvConfig {
     let row = *table.iter().find(fits).unwrap_or(&table[table.len() - 1]);
     let taps = problem.kernel[0].saturating_mul(problem.kernel[1]);
     ConvConfig { tile_c: (4 / taps.max(1)).clamp(1, problem.in_channels.max(1)), ..row }
+}
+
+const fn attention_row(tile_rows: u32, key_vecs: u32, teams: u32, sharing: Sharing) -> AttentionConfig {
+    AttentionConfig { tile_rows, key_vecs, teams, sharing }
+}
+
+/// Attention on drivers on the processor with subgroups, largest tiles first.
+const ATTENTION_SOFTWARE_SHARED: &[AttentionConfig] = &[
+    attention_row(32, 1, 1, Sharing::Subgroup),
+    attention_row(16, 1, 1, Sharing::Subgroup),
+    attention_row(8, 2, 1, Sharing::Subgroup),
+    attention_row(4, 2, 1, Sharing::Subgroup),
+    attention_row(1, 2, 1, Sharing::Subgroup),
+];
+
+/// Attention everywhere else.
+const ATTENTION: &[AttentionConfig] =
+    &[attention_row(4, 2, 8, Sharing::Lane), attention_row(2, 1, 8, Sharing::Lane), attention_row(1, 1, 4, Sharing::Lane)];
+
+/// The rows of the table of attention for a target, largest tiles first.
+pub fn attention_table(target: &Target) -> &'static [AttentionConfig] {
+    if target.class == AdapterClass::Software && target.subgroups { ATTENTION_SOFTWARE_SHARED } else { ATTENTION }
+}
+
+/// More configurations for drivers on the processor.
+const ATTENTION_SOFTWARE_MORE: &[AttentionConfig] = &[
+    attention_row(24, 1, 1, Sharing::Subgroup),
+    attention_row(32, 2, 1, Sharing::Subgroup),
+    attention_row(16, 2, 1, Sharing::Subgroup),
+    attention_row(48, 1, 1, Sharing::Subgroup),
+    attention_row(8, 1, 1, Sharing::Subgroup),
+    attention_row(8, 1, 1, Sharing::Lane),
+];
+
+/// More configurations for GPUs.
+const ATTENTION_MORE: &[AttentionConfig] = &[
+    attention_row(8, 1, 4, Sharing::Lane),
+    attention_row(4, 1, 8, Sharing::Lane),
+    attention_row(4, 1, 16, Sharing::Lane),
+    attention_row(2, 2, 16, Sharing::Lane),
+    attention_row(2, 1, 16, Sharing::Lane),
+    attention_row(1, 1, 16, Sharing::Lane),
+];
+
+/// The configurations for `problem` that [`attention::check`] lets pass, as [`gemm_candidates`] says.
+pub fn attention_candidates(target: &Target, problem: &AttentionProblem, which: Candidates) -> Vec<AttentionConfig> {
+    let table = attention(target, problem);
+    let software = target.class == AdapterClass::Software;
+    let lists = [ATTENTION_SOFTWARE_SHARED, ATTENTION_SOFTWARE_MORE, ATTENTION, ATTENTION_MORE];
+    let likely = if software { &lists[..2] } else { &lists[2..] };
+    let lists = if which == Candidates::All { &lists[..] } else { likely };
+    let fits = |c: &AttentionConfig| {
+        let rows = u64::from(problem.rows.div_ceil(c.block_rows())) * u64::from(c.block_rows());
+        let useful = u64::from(problem.rows.max(1));
+        let worth = c.tile_rows <= SMALL_ATTENTION_ROWS || problem.flops() >= LARGE_ATTENTION_FLOPS;
+        match which {
+            Candidates::Likely => worth && rows <= 2 * useful,
+            Candidates::All => rows <= 4 * useful,
+        }
+    };
+    let mut found: Vec<AttentionConfig> = Vec::new();
+    for config in lists.iter().copied().flatten() {
+        if *config != table && fits(config) && attention::check(problem, config, target).is_ok() && !found.contains(config) {
+            found.push(*config);
+        }
+    }
+    let distance = |c: &AttentionConfig| c.tile_rows.max(1).ilog2().abs_diff(table.tile_rows.ilog2());
+    found.sort_by_key(|c| (c.sharing != table.sharing, distance(c)));
+    found.insert(0, table);
+    found
+}
+
+/// Rows a lane may hold in an attention of fewer than `LARGE_ATTENTION_FLOPS`, since larger tiles take longer to compile.
+const SMALL_ATTENTION_ROWS: u32 = 16;
+/// Operations from which on an attention is worth the largest tiles.
+const LARGE_ATTENTION_FLOPS: u64 = 1 << 26;
+
+/// Tiles for an attention: the first row of the table that gives every processor core work and wastes less than half its tile, the
+/// largest only where they are worth their compilation.
+pub fn attention(target: &Target, problem: &AttentionProblem) -> AttentionConfig {
+    let table = attention_table(target);
+    let wanted: u64 = if target.class == AdapterClass::Software { 4 } else { 64 };
+    let fits = |c: &&AttentionConfig| {
+        let rows = c.block_rows();
+        let tiles = u64::from(problem.rows.div_ceil(rows));
+        let worth = c.tile_rows <= SMALL_ATTENTION_ROWS || problem.flops() >= LARGE_ATTENTION_FLOPS;
+        worth && u64::from(problem.batch) * tiles >= wanted && tiles * u64::from(rows) < 2 * u64::from(problem.rows.max(1))
+    };
+    *table.iter().find(fits).unwrap_or(&table[table.len() - 1])
 }

@@ -9,6 +9,8 @@ mod map;
 mod reduce;
 mod serial;
 
+pub(super) use hero::holds_attention;
+
 use std::collections::HashMap;
 
 pub(super) use hero::Variants;
@@ -296,6 +298,7 @@ impl<'a> Lowering<'a> {
                 Ok(self.builder.get(local))
             }
             Prim::Dot
+            | Prim::Attention { .. }
             | Prim::Conv { .. }
             | Prim::Scan { .. }
             | Prim::Argsort { .. }
@@ -402,6 +405,7 @@ fn label(graph: &Graph, group: &Group) -> String {
         GroupKind::Reduce => "reduce",
         GroupKind::Hero(hero) => match graph.node(hero).op {
             Op::Prim(Prim::Conv { .. }) => "conv",
+            Op::Prim(Prim::Attention { .. }) => "attention",
             _ => "gemm",
         },
         GroupKind::Serial(node) => match graph.node(node).op {
@@ -440,6 +444,7 @@ fn flops(graph: &Graph, group: &Group) -> u64 {
             Op::Prim(Prim::Unary(_) | Prim::Binary(_) | Prim::Select) => node.ty.num_elems() as u64,
             Op::Prim(Prim::Reduce { .. } | Prim::Scan { .. } | Prim::Segment { .. }) => graph.ty(node.inputs[0]).num_elems() as u64,
             Op::Prim(Prim::Dot) => 2 * (node.ty.num_elems() * graph.ty(node.inputs[0]).shape[2]) as u64,
+            Op::Prim(Prim::Attention { causal, .. }) => hero::attention_problem(graph, node, *causal).map_or(0, |p| p.flops()),
             Op::Prim(Prim::Conv { .. }) => {
                 let weights = &graph.ty(node.inputs[1]).shape;
                 2 * (node.ty.num_elems() * weights[1..].iter().product::<usize>()) as u64

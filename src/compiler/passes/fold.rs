@@ -49,9 +49,13 @@ fn one(builder: &mut GraphBuilder, node: &Node, inputs: &[NodeId]) -> Result<Nod
     let Op::Prim(prim) = &node.op else {
         return builder.add(node.op.clone(), inputs);
     };
-    // A tensor without elements is as good as any other, and a product over nothing is 0.
+    // A tensor without elements is as good as any other, and a product or an attention over nothing is 0.
     let empty = node.ty.num_elems() == 0 && !inputs.is_empty();
-    let nothing = matches!(prim, Prim::Dot) && builder.ty(inputs[0]).shape[2] == 0;
+    let nothing = match prim {
+        Prim::Dot => builder.ty(inputs[0]).shape[2] == 0,
+        Prim::Attention { .. } => builder.ty(inputs[1]).shape[1] == 0,
+        _ => false,
+    };
     if empty || nothing {
         let zero = builder.scalar(node.ty.dtype, 0.0)?;
         return builder.broadcast_to(zero, &node.ty.shape);
@@ -207,6 +211,7 @@ fn simplify(builder: &mut GraphBuilder, prim: &Prim, node: &Node, inputs: &[Node
         | Prim::MergeRuns { .. }
         | Prim::SearchSorted
         | Prim::Segment { .. }
+        | Prim::Attention { .. }
         | Prim::Gather { .. } => Ok(None),
     }
 }

@@ -1,6 +1,7 @@
 //! Cuts operations that need several passes over memory into several nodes, before fusion sees them.
 
 use super::{rewrite, stage_serial};
+use crate::compiler::lower;
 use crate::error::Result;
 use crate::graph::{Graph, GraphBuilder, NodeId, Op, Prim, ReduceOp};
 use crate::ops;
@@ -12,8 +13,8 @@ const PART: usize = 4096;
 /// A reduction with fewer rows than this leaves most of an adapter idle.
 const FEW_ROWS: usize = 256;
 
-/// Cuts reductions of few long rows, scans, sorts and sums of segments, takes reductions of packed elements through 32 bits, and cuts concatenations of more values than a
-/// kernel may bind.
+/// Cuts reductions of few long rows, scans, sorts and sums of segments, takes reductions of packed elements through 32 bits, cuts
+/// concatenations of more values than a kernel may bind, and attention that one kernel cannot hold into scores, softmax and result.
 pub fn stage(graph: &Graph, target: &Target) -> Result<Graph> {
     let staged = rewrite(graph, |builder, _, node, inputs| match &node.op {
         Op::Prim(Prim::Reduce { op, axes }) => reduce(builder, *op, axes, inputs[0], target),
@@ -21,6 +22,9 @@ pub fn stage(graph: &Graph, target: &Target) -> Result<Graph> {
         Op::Prim(Prim::Scan { op, axis }) => stage_serial::scan(builder, *op, *axis, inputs[0], target),
         Op::Prim(Prim::Argsort { run, descending }) => stage_serial::argsort(builder, *run, *descending, inputs[0]),
         Op::Prim(Prim::Segment { op, block: 0 }) => stage_serial::segment(builder, *op, inputs, target),
+        Op::Prim(Prim::Attention { scale, causal }) if !lower::holds_attention(graph, node, target) => {
+            ops::attention_in_parts(builder, inputs, *scale, *causal)
+        }
         _ => builder.add(node.op.clone(), inputs),
     })?;
     super::eliminate_dead_code(&staged)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::compiler::fuse::Group;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, NodeId, Op, Prim};
+use crate::graph::{Factor, Graph, Node, NodeId, Op, Prim};
 use crate::ops::{self, RefTensor, reference};
 use crate::tensor::strides;
 use kernels_gen::threefry::Key;
@@ -20,6 +20,8 @@ pub(super) fn positions(graph: &Graph, group: &Group, hero: NodeId, key: Key) ->
     let node = graph.node(hero);
     let depth: usize = match node.op {
         Op::Prim(Prim::Dot) => graph.ty(node.inputs[0]).shape[2],
+        // The scores of a row, and the values they weigh.
+        Op::Prim(Prim::Attention { .. }) => graph.ty(node.inputs[1]).shape[1] * (graph.ty(node.inputs[0]).shape[2] + 1),
         _ => graph.ty(node.inputs[1]).shape.iter().skip(1).product(),
     };
     let count = (MULTIPLICATIONS / depth.max(1)).clamp(SAMPLES[0], SAMPLES[1]);
@@ -96,6 +98,7 @@ impl<'a> Sampler<'a> {
                 Ok(places.iter().map(|place| if place.is_some() { inside.next() } else { None }.unwrap_or(around[0])).collect())
             }
             Prim::Dot => self.dot(node.inputs[0], node.inputs[1], at),
+            Prim::Attention { scale, causal } => self.attention(node, *scale, *causal, at),
             Prim::Conv { strides, pads_low, dilations, groups, .. } => {
                 let spec = Conv { strides: *strides, pads: *pads_low, dilations: *dilations, groups: *groups };
                 self.conv(node.inputs[0], node.inputs[1], shape, &spec, at)
@@ -113,6 +116,34 @@ impl<'a> Sampler<'a> {
         let left = self.values(a, &each(&|b, i, _, s| (b * m + i) * k + s))?;
         let right = self.values(b, &each(&|b, _, j, s| (b * k + s) * n + j))?;
         Ok((0..at.len()).map(|p| (p * k..(p + 1) * k).map(|i| left[i] * right[i]).sum()).collect())
+    }
+
+    /// One row of scores for each position.
+    fn attention(&self, node: &Node, scale: Factor, causal: bool, at: &[usize]) -> Result<Vec<f64>> {
+        let [q, k, v] = [0, 1, 2].map(|i| node.inputs[i]);
+        let (rows, keys, width) = (self.graph.ty(q).shape[1], self.graph.ty(k).shape[1], self.graph.ty(k).shape[2]);
+        let columns = self.graph.ty(v).shape[2];
+        let operand = |id: NodeId, shape: [usize; 3], of: &dyn Fn(usize) -> usize| {
+            let places: Vec<usize> = (0..shape.iter().product()).map(of).collect();
+            RefTensor::new(self.graph.ty(id).dtype, shape, self.values(id, &places)?)
+        };
+        // What a causal row does not see is left out, and the row attends to all of the rest.
+        let row = Op::from(Prim::Attention { scale, causal: false });
+        let one = |&position: &usize| -> Result<f64> {
+            let (b, i, c) = (position / (rows * columns), position / columns % rows, position % columns);
+            let seen = if causal { keys.min(i + 1) } else { keys };
+            let mut operands = vec![
+                operand(q, [1, 1, width], &|p| (b * rows + i) * width + p)?,
+                operand(k, [1, seen, width], &|p| b * keys * width + p)?,
+                operand(v, [1, seen, 1], &|p| (b * keys + p) * columns + c)?,
+            ];
+            if let Some(&mask) = node.inputs.get(3) {
+                operands.push(operand(mask, [1, 1, seen], &|p| (b * rows + i) * keys + p)?);
+            }
+            let value = reference(&row, &operands.iter().collect::<Vec<_>>())?;
+            value.data.first().copied().ok_or_else(|| Error::internal("an attention without rows"))
+        };
+        at.iter().map(one).collect()
     }
 
     fn conv(&self, x: NodeId, w: NodeId, out: &[usize], spec: &Conv, at: &[usize]) -> Result<Vec<f64>> {

@@ -54,12 +54,17 @@ fn measure(bench: &Bench<'_>, name: &str, graph: &Graph) -> Result<[Row; 2]> {
     Ok([compiled, row(1, Mode::Eager)?])
 }
 
-/// Floating-point operations of the matrix products and convolutions of a graph: the work that is the same however it is compiled.
+/// Floating-point operations of the matrix products, convolutions and attentions of a graph: the work that is the same however it is compiled.
 pub(super) fn product_flops(graph: &Graph) -> Result<u64> {
     let graph = passes::decompose(graph)?;
     let products = graph.nodes().iter().map(|node| {
         let sums = match &node.op {
             Op::Prim(Prim::Dot) => graph.ty(node.inputs[0]).shape.get(2).copied().unwrap_or(1),
+            // Both products, over every score, those that a causal kernel leaves out too.
+            Op::Prim(Prim::Attention { .. }) => {
+                let [q, k, v] = [0, 1, 2].map(|i| &graph.ty(node.inputs[i]).shape);
+                return 2 * (q[0] * q[1] * k[1] * (q[2] + v[2])) as u64;
+            }
             Op::Prim(Prim::Conv { .. }) => graph.ty(node.inputs[1]).shape[1..].iter().product(),
             _ => 0,
         };

@@ -1,7 +1,8 @@
-//! Matrix products and convolutions: holes of a skeleton, filled with the values of the group.
+//! Matrix products, attention and convolutions: holes of a skeleton, filled with the values of the group.
 //!
 //! What stands before the hero becomes its loads, what stands after it its stores.
 
+mod attention_holes;
 mod conv_holes;
 mod gemm_holes;
 mod signature;
@@ -11,15 +12,25 @@ use std::fmt::Display;
 use crate::compiler::fuse::Group;
 use crate::compiler::lower::{Chooser, Coords, HeroChoice, HeroValue, LoweredKernel, Lowering, bytes, flops, label, origins};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, NodeId, Op, Prim};
+use crate::graph::{Graph, Node, NodeId, Op, Prim};
 use kernels_gen::emit::{self, Finish, Numerics};
 use kernels_gen::heroes::Skeleton;
+use kernels_gen::heroes::attention::{self, AttentionProblem};
 use kernels_gen::heroes::conv::{self, ConvProblem};
 use kernels_gen::heroes::gemm::{self, GemmProblem};
 use kernels_gen::heroes::tiles::{self, Candidates};
 use kernels_gen::index::{Index, Var, flatten, unflatten};
 use kernels_gen::ir::{BufferId, Expr, ExprId, Function, Lanes, Stmt};
 use kernels_gen::{ScalarType, Target, WgslFeatures};
+
+pub(super) use attention_holes::problem as attention_problem;
+
+/// Whether one kernel of the target can compute an attention.
+pub(in crate::compiler) fn holds_attention(graph: &Graph, node: &Node, target: &Target) -> bool {
+    let Op::Prim(Prim::Attention { causal, .. }) = &node.op else { return false };
+    attention_problem(graph, node, *causal)
+        .is_ok_and(|problem| attention::check(&problem, &tiles::attention(target, &problem), target).is_ok())
+}
 
 /// What the tuner can choose from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +64,12 @@ pub(super) fn lower(
             let skeleton = conv::skeleton(&problem, &config, target, "ENTRY")?;
             holes.finish(skeleton, format!("{problem:?}\n{config:?}"), choice, target, numerics)
         }
+        Problem::Attention(problem) => {
+            let all = || tiles::attention_candidates(target, &problem, Candidates::All);
+            let (config, choice) = choose(chooser, key, tiles::attention(target, &problem), all)?;
+            let skeleton = attention::skeleton(&problem, &config, target, "ENTRY")?;
+            holes.finish(skeleton, format!("{problem:?}\n{config:?}"), choice, target, numerics)
+        }
     }
 }
 
@@ -69,6 +86,7 @@ pub(super) fn variants(
     let configs = match problem {
         Problem::Gemm(problem) => names(&tiles::gemm_candidates(target, &problem, which)),
         Problem::Conv(problem) => names(&tiles::conv_candidates(target, &problem, which)),
+        Problem::Attention(problem) => names(&tiles::attention_candidates(target, &problem, which)),
     };
     Ok(Variants { key, configs })
 }
@@ -81,6 +99,7 @@ fn names<C: Display>(configs: &[C]) -> Vec<String> {
 enum Problem {
     Gemm(GemmProblem),
     Conv(ConvProblem),
+    Attention(AttentionProblem),
 }
 
 impl Problem {
@@ -89,6 +108,7 @@ impl Problem {
         let class = match self {
             Problem::Gemm(problem) => problem.class(),
             Problem::Conv(problem) => problem.class(),
+            Problem::Attention(problem) => problem.class(),
         };
         format!("{} {class} {}", label(graph, group), signature::of(graph, group, numerics))
     }
@@ -105,10 +125,11 @@ fn problem<'a>(graph: &'a Graph, group: &'a Group, hero: NodeId) -> Result<(Hole
     let mut holes = Holes { lowering: Lowering::new(graph, group), hero, functions: Vec::new() };
     let problem = match &graph.node(hero).op {
         Op::Prim(Prim::Dot) => Problem::Gemm(holes.gemm()?),
+        Op::Prim(Prim::Attention { scale, causal }) => Problem::Attention(holes.attention(scale.get(), *causal)?),
         Op::Prim(Prim::Conv { strides, pads_low, dilations, groups, .. }) => {
             Problem::Conv(holes.conv(*strides, *pads_low, *dilations, *groups)?)
         }
-        _ => return Err(Error::internal("a hero that is neither a matrix product nor a convolution")),
+        _ => return Err(Error::internal("a hero that is no matrix product, attention or convolution")),
     };
     Ok((holes, problem))
 }
