@@ -3,6 +3,7 @@
 mod graph_common;
 
 use graph_common::*;
+use kernels_gen::threefry::Key;
 use kernels_gen::{AdapterClass, Target};
 use sublane::DType;
 use sublane::capture::capture;
@@ -12,6 +13,7 @@ use sublane::ops::attention::Attention;
 use sublane::ops::loss::LossReduction;
 use sublane::ops::prelude::*;
 use sublane::ops::resize::Interpolation;
+use sublane::suite::samples::{self, LlamaSizes};
 
 fn compiled(graph: &Graph, target: &Target) -> Compiled {
     compile(graph, target, &CompileOptions::default()).expect("compiles")
@@ -147,6 +149,35 @@ fn attention_is_one_kernel_eager_or_compiled() {
         }),
         2,
     );
+}
+
+#[test]
+fn products_of_one_operand_with_constants_are_one_kernel() {
+    let heads = |x: &sublane::capture::Traced, seed: u64, width: usize| {
+        x.matmul(&x.constant(weights(&[24, width], seed))?)?.reshape(&[10, -1, 8])?.transpose(&[1, 0, 2])
+    };
+    let graph = of_x(&[10, 24], |x| {
+        let (q, k, v) = (heads(x, 1, 32)?, heads(x, 2, 16)?, heads(x, 3, 16)?);
+        q.attention(&k, &v, None, Attention { scale: None, causal: true })
+    });
+    kernels(&graph, 2);
+    assert_eq!(eager(&graph, &Target::webgpu()).kernels().len(), 4);
+    // A product whose kernel ends with what follows it stays by itself.
+    let gated = |x: &sublane::capture::Traced| x.matmul(&x.constant(weights(&[24, 32], 1))?)?.sigmoid();
+    kernels(&of_x(&[10, 24], |x| gated(x)?.mul(&x.matmul(&x.constant(weights(&[24, 32], 2))?)?)), 2);
+}
+
+#[test]
+fn a_block_of_a_llama_is_at_most_twelve_kernels() {
+    for tokens in [1, 128] {
+        let graph = samples::llama_block(Key::new(1), LlamaSizes::SMOLLM2_135M, tokens).expect("records");
+        for target in Target::presets() {
+            let compiled = compiled(&graph, &target);
+            // Two normalisations; queries, keys and values in one; two rotations; attention; projection, gate, up and down.
+            assert!(compiled.kernels().len() <= 10, "{} kernels for {}: {}", compiled.kernels().len(), target.name, compiled.fusion());
+            assert!(eager(&graph, &target).kernels().len() > 12);
+        }
+    }
 }
 
 #[test]

@@ -68,7 +68,7 @@ pub fn is_leaf(node: &Node) -> bool {
 }
 
 /// Whether a node's value needs no memory at all.
-fn is_free(node: &Node) -> bool {
+pub(super) fn is_free(node: &Node) -> bool {
     match &node.op {
         Op::Prim(Prim::Constant(c)) => c.splat().is_some(),
         Op::Prim(Prim::Iota { .. }) => true,

@@ -1,6 +1,7 @@
 //! The graph compiler: a graph becomes kernels and a plan that runs them. It touches no GPU.
 
 pub mod cache;
+mod chunk;
 pub mod fuse;
 pub mod lower;
 pub mod passes;
@@ -11,7 +12,7 @@ pub mod tune;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::graph::{Graph, NodeId, Op, Prim, TensorType};
+use crate::graph::{Graph, NodeId, TensorType};
 use crate::plan::{ExecutionPlan, SlotId};
 use kernels_gen::emit::Numerics;
 use kernels_gen::{Target, validate};
@@ -181,7 +182,7 @@ pub fn compile(graph: &Graph, target: &Target, options: &CompileOptions) -> Resu
     let (graph, fusion) = groups(graph, target, options, &mut stages)?;
     let lowered = stages.run(
         "lower",
-        |k: &Vec<_>| print_loops(k),
+        |k: &Vec<Vec<_>>| print_loops(k),
         || fusion.groups.iter().map(|g| lower_group(&graph, g, target, options)).collect::<Result<Vec<_>>>(),
     )?;
     stages.run(
@@ -189,12 +190,11 @@ pub fn compile(graph: &Graph, target: &Target, options: &CompileOptions) -> Resu
         |()| String::new(),
         || {
             let mut seen = std::collections::HashSet::new();
-            let fresh = lowered.iter().filter(|k| seen.insert(k.source.name.clone()));
+            let fresh = lowered.iter().flatten().map(|(k, _)| k).filter(|k| seen.insert(k.source.name.clone()));
             fresh.map(|k| Ok(validate::check(&k.source, target)?)).collect::<Result<Vec<()>>>().map(|_| ())
         },
     )?;
-    let planned =
-        stages.run("plan", |p: &slots::Planned| format!("{:#?}", p.plan.commands), || slots::plan(&graph, &fusion, &lowered, target))?;
+    let planned = stages.run("plan", |p: &slots::Planned| format!("{:#?}", p.plan.commands), || slots::plan(&graph, &fusion, &lowered))?;
     let (groups, refusals, fusion) = (fusion.group_infos(&graph), fusion.refusal_infos(&graph), fusion.print(&graph));
     let slots::Planned { plan, inputs, outputs, kernels } = planned;
     let stages = stages.finish();
@@ -207,32 +207,35 @@ fn groups(graph: &Graph, target: &Target, options: &CompileOptions, stages: &mut
     let graph = stages.graph("decompose", || passes::decompose(&graph))?;
     let graph = stages.graph("fold", || passes::fold(&graph))?;
     let graph = match options.mode {
-        Mode::Compiled => stages.graph("fold_scale", || passes::fold(&passes::fold_scale(&graph)?))?,
+        Mode::Compiled => {
+            let graph = stages.graph("fold_scale", || passes::fold(&passes::fold_scale(&graph)?))?;
+            stages.graph("merge_products", || passes::merge_products(&graph, target))?
+        }
         Mode::Eager => graph,
     };
     let graph = stages.graph("stage", || passes::fold(&passes::stage(&graph, target)?))?;
     let graph = stages.graph("layout", || passes::layout(&graph))?;
-    check_sizes(&graph, target)?;
     let fusion =
         stages.run("fuse", |f: &fuse::FusionPlan| f.print(&graph), || Ok(fuse::fuse(&graph, target, options.mode, options.numerics)))?;
     Ok((graph, fusion))
 }
 
-/// Lowers one group of the plan; an error names it.
-fn lower_group(graph: &Graph, group: &fuse::Group, target: &Target, options: &CompileOptions) -> Result<lower::LoweredKernel> {
-    lower::group_as(graph, group, target, options.numerics, lower::Chooser::Tuning(&options.tuning))
-        .map_err(|e| e.context(format_args!("the kernel of {}", known_as(graph, group.root))))
+/// Lowers one group of the plan to its kernels: one, or several where a tensor passes one binding. An error names the group.
+fn lower_group(
+    graph: &Graph,
+    group: &fuse::Group,
+    target: &Target,
+    options: &CompileOptions,
+) -> Result<Vec<(lower::LoweredKernel, chunk::Ranges)>> {
+    let one = |graph: &Graph, group: &fuse::Group| {
+        lower::group_as(graph, group, target, options.numerics, lower::Chooser::Tuning(&options.tuning))
+            .map_err(|e| e.context(format_args!("the kernel of {}", known_as(graph, group.root))))
+    };
+    chunk::in_parts(graph, group, target, one)
 }
 
-fn print_loops(kernels: &[lower::LoweredKernel]) -> String {
-    kernels.iter().map(|k| format!("{}\n{}\n", k.loops, k.source.wgsl)).collect()
-}
-
-/// Refuses inputs and constants that no binding of the target can hold. More elements than kernels count are refused where types are
-/// inferred.
-fn check_sizes(graph: &Graph, target: &Target) -> Result<()> {
-    let stored = |op: &Op| matches!(op, Op::Prim(Prim::Input { .. } | Prim::Constant(_)));
-    graph.iter().filter(|(_, node)| stored(&node.op)).try_for_each(|(id, _)| check_binding(graph, id, target))
+fn print_loops(kernels: &[Vec<(lower::LoweredKernel, chunk::Ranges)>]) -> String {
+    kernels.iter().flatten().map(|(k, _)| format!("{}\n{}\n", k.loops, k.source.wgsl)).collect()
 }
 
 /// What people know a node by: what it stems from, which is a node of their model, and what it is.
@@ -242,17 +245,15 @@ fn known_as(graph: &Graph, id: NodeId) -> String {
     format!("`{origin}` (%{}, {})", id.0, crate::ops::name(&node.op))
 }
 
-/// Refuses a stored tensor past one binding.
-fn check_binding(graph: &Graph, id: NodeId, target: &Target) -> Result<()> {
+/// The refusal of a tensor past one binding that cannot be bound in parts, and why.
+fn binding_error(graph: &Graph, id: NodeId, target: &Target, why: &str) -> Error {
     let ty = graph.ty(id);
-    if ty.num_bytes() > target.max_binding_bytes {
-        return Err(Error::limit(format!(
-            "{}: a tensor {ty} takes {} bytes, one binding of target `{}` holds {}; split it, for example along its first dimension",
-            known_as(graph, id),
-            ty.num_bytes(),
-            target.name,
-            target.max_binding_bytes
-        )));
-    }
-    Ok(())
+    Error::limit(format!(
+        "{}: a tensor {ty} takes {} bytes, one binding of target `{}` holds {}, and it cannot be bound in parts: {why}; split it, for \
+         example along its first dimension",
+        known_as(graph, id),
+        ty.num_bytes(),
+        target.name,
+        target.max_binding_bytes
+    ))
 }

@@ -1,18 +1,20 @@
 //! The memory plan: kernels become dispatches, values become slots.
 //!
 //! A value lives from the dispatch that writes it to the last one that reads it; a slot whose value is dead is taken again by the next
-//! value that fits, and an elementwise kernel writes over an operand that dies with it. In one dispatch a slot has one use.
+//! value that fits, and an elementwise kernel writes over an operand that dies with it. In one dispatch a slot has one use. Kernels for
+//! parts of a group bind ranges of slots, one after another.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use crate::compiler::chunk::Ranges;
 use crate::compiler::fuse::FusionPlan;
 use crate::compiler::lower::LoweredKernel;
-use crate::compiler::{KernelInfo, Port, check_binding, lower};
+use crate::compiler::{KernelInfo, Port, lower};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId, Op, Prim};
-use crate::plan::{Command, ExecutionPlan, SlotId, SlotRole};
-use kernels_gen::{KernelSource, Target};
+use crate::plan::{Command, ExecutionPlan, SlotId, SlotRange, SlotRole};
+use kernels_gen::KernelSource;
 
 pub(super) struct Planned {
     pub plan: ExecutionPlan,
@@ -21,7 +23,7 @@ pub(super) struct Planned {
     pub kernels: Vec<KernelInfo>,
 }
 
-pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[LoweredKernel], target: &Target) -> Result<Planned> {
+pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[Vec<(LoweredKernel, Ranges)>]) -> Result<Planned> {
     let mut plan = ExecutionPlan::new();
     let mut place: HashMap<NodeId, SlotId> = HashMap::new();
     let mut inputs = Vec::new();
@@ -48,64 +50,62 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[LoweredKernel]
     };
 
     let mut last_use: HashMap<NodeId, usize> = HashMap::new();
-    for (at, kernel) in kernels.iter().enumerate() {
-        kernel.inputs.iter().for_each(|id| {
+    for (at, parts) in kernels.iter().enumerate() {
+        parts.iter().flat_map(|(kernel, _)| &kernel.inputs).for_each(|id| {
             last_use.insert(*id, at);
         });
     }
     let mut sources: HashMap<String, Arc<KernelSource>> = HashMap::new();
     let mut free: Vec<SlotId> = Vec::new();
     let mut infos = Vec::new();
-    for (at, (group, kernel)) in fusion.groups.iter().zip(kernels).enumerate() {
-        let mut slots = Vec::new();
-        for id in &kernel.inputs {
-            let slot = match place.get(id) {
-                Some(slot) => *slot,
-                None => {
-                    let slot = constant(&mut plan, *id)?;
-                    place.insert(*id, slot);
-                    slot
-                }
-            };
-            slots.push(slot);
+    for (at, (group, parts)) in fusion.groups.iter().zip(kernels).enumerate() {
+        let inputs: BTreeSet<NodeId> = parts.iter().flat_map(|(kernel, _)| &kernel.inputs).copied().collect();
+        for id in parts.iter().flat_map(|(kernel, _)| &kernel.inputs) {
+            if !place.contains_key(id) {
+                let slot = constant(&mut plan, *id)?;
+                place.insert(*id, slot);
+            }
         }
         let ty = graph.ty(group.root);
-        check_binding(graph, group.root, target)?;
         let dies = |plan: &ExecutionPlan, id: &NodeId| {
             let temp = matches!(plan.slots[place[id].0 as usize].role, SlotRole::Temp);
             temp && last_use.get(id) == Some(&at)
         };
         let output = output_slots.get(&group.root).copied();
         // A result that no caller keeps takes the place of an input that nobody needs any more, if the kernel allows it and the place
-        // holds it: padding makes a result larger than its operand.
+        // holds it: padding makes a result larger than its operand. Kernels of parts never allow it.
         let holds = |plan: &ExecutionPlan, id: &NodeId| plan.slots[place[id].0 as usize].bytes >= ty.num_bytes();
-        let over = kernel.in_place.iter().find(|(id, _)| output.is_none() && dies(&plan, id) && holds(&plan, id));
-        let (source, slot) = match over {
-            Some((id, source)) => {
-                let slot = place[id];
-                slots.retain(|s| *s != slot);
-                (source, slot)
-            }
-            None => (&kernel.source, output.unwrap_or_else(|| take(&mut plan, &mut free, ty.num_bytes()))),
+        let allowed = parts.first().map(|(kernel, _)| &kernel.in_place);
+        let over = allowed.and_then(|all| all.iter().find(|(id, _)| output.is_none() && dies(&plan, id) && holds(&plan, id)));
+        let slot = match over {
+            Some((id, _)) => place[id],
+            None => output.unwrap_or_else(|| take(&mut plan, &mut free, ty.num_bytes())),
         };
-        for id in &kernel.inputs {
+        for id in &inputs {
             if dies(&plan, id) && place[id] != slot {
                 free.push(place[id]);
             }
         }
+        for (kernel, ranges) in parts {
+            let source = over.map_or(&kernel.source, |(_, source)| source);
+            let source = sources.entry(source.name.clone()).or_insert_with(|| Arc::new(source.clone())).clone();
+            let range = |id: &NodeId, slot: SlotId| match ranges.bytes.get(id) {
+                Some(&(offset_bytes, len)) => SlotRange { slot, offset_bytes, len_bytes: Some(len) },
+                None => slot.into(),
+            };
+            let read = kernel.inputs.iter().filter(|id| place[*id] != slot).map(|id| range(id, place[id]));
+            let bindings: Vec<SlotRange> = read.chain([range(&group.root, slot)]).collect();
+            plan.dispatch_ranges(&source, bindings, kernel.workgroups);
+            infos.push(KernelInfo {
+                name: source.name.clone(),
+                origins: lower::origins(graph, group),
+                ty: ty.clone(),
+                flops: kernel.source.flops.eval(&[]),
+                bytes: kernel.source.bytes.eval(&[]),
+                choice: kernel.choice.clone(),
+            });
+        }
         place.insert(group.root, slot);
-        slots.push(slot);
-        let source = sources.entry(source.name.clone()).or_insert_with(|| Arc::new(source.clone()));
-        let source = source.clone();
-        plan.dispatch(&source, &slots, &[], kernel.workgroups);
-        infos.push(KernelInfo {
-            name: source.name.clone(),
-            origins: lower::origins(graph, group),
-            ty: ty.clone(),
-            flops: kernel.source.flops.eval(&[]),
-            bytes: kernel.source.bytes.eval(&[]),
-            choice: kernel.choice.clone(),
-        });
     }
     // Results that no kernel makes: inputs and constants handed through.
     for (id, to) in &output_slots {

@@ -152,6 +152,12 @@ impl ExecutionPlan {
         self.commands.push(Command::Dispatch { kernel, bindings, params: params.to_vec(), workgroups });
     }
 
+    /// Records a dispatch of `source`, which has no parameters, over ranges of slots.
+    pub fn dispatch_ranges(&mut self, source: &Arc<KernelSource>, bindings: Vec<SlotRange>, workgroups: [u32; 3]) {
+        let kernel = self.kernel(source);
+        self.commands.push(Command::Dispatch { kernel, bindings, params: Vec::new(), workgroups });
+    }
+
     /// The slot of that name whose role is [`SlotRole::Input`], [`SlotRole::Output`] or [`SlotRole::State`].
     pub fn find(&self, name: &str) -> Option<SlotId> {
         let outer = |s: &Slot| matches!(s.role, SlotRole::Input | SlotRole::Output | SlotRole::State);

@@ -213,21 +213,3 @@ pub fn llama_block(key: Key, sizes: LlamaSizes, tokens: usize) -> Result<Graph> 
         x.add(&project(&gated, width)?)
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::compiler::Mode;
-    use kernels_gen::Target;
-
-    #[test]
-    fn a_llama_block_is_at_most_twelve_kernels() {
-        let graph = llama_block(Key::new(1), LlamaSizes::SMOLLM2_135M, 128).expect("records");
-        for target in Target::presets() {
-            let of = |mode| compile(&graph, &target, &CompileOptions { mode, ..CompileOptions::default() }).expect("compiles");
-            let (compiled, eager) = (of(Mode::Compiled), of(Mode::Eager));
-            assert!(compiled.kernels().len() <= 12, "{}: {}", target.name, compiled.fusion());
-            assert!(compiled.kernels().len() < eager.kernels().len(), "{}", eager.fusion());
-        }
-    }
-}

@@ -4,6 +4,7 @@ mod decompose;
 mod fold;
 mod fold_scale;
 mod layout;
+mod merge;
 mod stage;
 mod stage_serial;
 
@@ -11,6 +12,7 @@ pub use decompose::decompose;
 pub use fold::fold;
 pub use fold_scale::fold_scale;
 pub use layout::layout;
+pub use merge::merge_products;
 pub use stage::stage;
 
 use crate::error::Result;
