@@ -219,6 +219,8 @@ fn operand_splits(graph: &Graph, id: NodeId, operand: usize) -> Option<bool> {
             (0, _) => Some(false),
             _ => None,
         },
+        // Their kernels run over all that they take.
+        Prim::Scan { .. } | Prim::Argsort { .. } | Prim::MergeRuns { .. } | Prim::SearchSorted | Prim::Segment { .. } => None,
         Prim::Gather { axis: along } => {
             let places = graph.ty(node.inputs[1]).shape.len();
             match operand {

@@ -308,7 +308,7 @@ impl Fuser<'_> {
     /// A scan or a sum of segments takes each element once, a sort or a search several times.
     fn may_feed_serial(&self, group: &Group, serial: NodeId, id: NodeId, node: &Node) -> Result<(), String> {
         let once = matches!(self.graph.node(serial).op, Op::Prim(Prim::Scan { .. } | Prim::Segment { .. }));
-        if once || is_view(node) || !self.feeds(group, serial, id) {
+        if once || is_view(node) || !self.feeds(group, &self.graph.node(serial).inputs, id) {
             return Ok(());
         }
         Err("a sort or a search would compute it at each comparison".into())
