@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::compiler::chunk::Ranges;
+use crate::compiler::dynamic::Bound;
 use crate::compiler::fuse::FusionPlan;
 use crate::compiler::lower::LoweredKernel;
 use crate::compiler::{KernelInfo, Port, lower};
@@ -23,13 +24,32 @@ pub(super) struct Planned {
     pub kernels: Vec<KernelInfo>,
 }
 
-pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[Vec<(LoweredKernel, Ranges)>]) -> Result<Planned> {
+/// The kernels of a group, and the ranges that those of parts bind.
+pub(super) type Parts = Vec<(LoweredKernel, Ranges)>;
+
+/// Gives the kernel that computes what a lowered one does, with the words of its parameter block.
+pub(super) type Bind<'a> = &'a mut dyn FnMut(&KernelSource) -> Result<Bound>;
+
+/// Plans dispatches and slots. Results may take the slots of inputs that are called as `donate` says.
+pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[Parts], donate: &[String], bind: Bind<'_>) -> Result<Planned> {
+    let mut last_use: HashMap<NodeId, usize> = HashMap::new();
+    for (at, parts) in kernels.iter().enumerate() {
+        parts.iter().flat_map(|(kernel, _)| &kernel.inputs).for_each(|id| {
+            last_use.insert(*id, at);
+        });
+    }
+    // An input that is also a result is copied at the end, and stays what it is.
+    let kept = |id: NodeId| graph.outputs().iter().any(|(_, output)| *output == id);
+    let donated: Vec<NodeId> =
+        graph.inputs().filter(|(name, id)| donate.iter().any(|d| d == name) && !kept(*id)).map(|(_, id)| id).collect();
+    let taken = taken_by_results(graph, fusion, kernels, &donated, &last_use);
     let mut plan = ExecutionPlan::new();
     let mut place: HashMap<NodeId, SlotId> = HashMap::new();
     let mut inputs = Vec::new();
     for (name, id) in graph.inputs() {
         let ty = graph.ty(id);
-        let slot = plan.slot(name, ty.num_bytes(), SlotRole::Input);
+        let role = if donated.contains(&id) { SlotRole::Donated } else { SlotRole::Input };
+        let slot = plan.slot(name, ty.num_bytes(), role);
         place.insert(id, slot);
         inputs.push(Port { name: name.to_string(), ty: ty.clone(), slot });
     }
@@ -38,7 +58,10 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[Vec<(LoweredKe
     let mut output_slots: BTreeMap<NodeId, SlotId> = BTreeMap::new();
     for (name, id) in graph.outputs() {
         let ty = graph.ty(*id);
-        let slot = *output_slots.entry(*id).or_insert_with(|| plan.slot(name, ty.num_bytes(), SlotRole::Output));
+        let slot = *output_slots.entry(*id).or_insert_with(|| match taken.get(id) {
+            Some(input) => place[input],
+            None => plan.slot(name, ty.num_bytes(), SlotRole::Output),
+        });
         outputs.push(Port { name: name.clone(), ty: ty.clone(), slot });
     }
     let constant = |plan: &mut ExecutionPlan, id: NodeId| match &graph.node(id).op {
@@ -49,12 +72,6 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[Vec<(LoweredKe
         _ => Err(Error::internal(format!("%{} is read before it is written", id.0))),
     };
 
-    let mut last_use: HashMap<NodeId, usize> = HashMap::new();
-    for (at, parts) in kernels.iter().enumerate() {
-        parts.iter().flat_map(|(kernel, _)| &kernel.inputs).for_each(|id| {
-            last_use.insert(*id, at);
-        });
-    }
     let mut sources: HashMap<String, Arc<KernelSource>> = HashMap::new();
     let mut free: Vec<SlotId> = Vec::new();
     let mut infos = Vec::new();
@@ -69,14 +86,19 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[Vec<(LoweredKe
         let ty = graph.ty(group.root);
         let dies = |plan: &ExecutionPlan, id: &NodeId| {
             let temp = matches!(plan.slots[place[id].0 as usize].role, SlotRole::Temp);
-            temp && last_use.get(id) == Some(&at)
+            let given = donated.contains(id) && !taken.values().any(|input| input == id);
+            (temp || given) && last_use.get(id) == Some(&at)
         };
         let output = output_slots.get(&group.root).copied();
         // A result that no caller keeps takes the place of an input that nobody needs any more, if the kernel allows it and the place
         // holds it: padding makes a result larger than its operand. Kernels of parts never allow it.
         let holds = |plan: &ExecutionPlan, id: &NodeId| plan.slots[place[id].0 as usize].bytes >= ty.num_bytes();
         let allowed = parts.first().map(|(kernel, _)| &kernel.in_place);
-        let over = allowed.and_then(|all| all.iter().find(|(id, _)| output.is_none() && dies(&plan, id) && holds(&plan, id)));
+        let may_take = |id: &NodeId| match output {
+            None => dies(&plan, id) && holds(&plan, id),
+            Some(_) => taken.get(&group.root) == Some(id) && last_use.get(id) == Some(&at),
+        };
+        let over = allowed.and_then(|all| all.iter().find(|(id, _)| may_take(id)));
         let slot = match over {
             Some((id, _)) => place[id],
             None => output.unwrap_or_else(|| take(&mut plan, &mut free, ty.num_bytes())),
@@ -88,14 +110,15 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[Vec<(LoweredKe
         }
         for (kernel, ranges) in parts {
             let source = over.map_or(&kernel.source, |(_, source)| source);
-            let source = sources.entry(source.name.clone()).or_insert_with(|| Arc::new(source.clone())).clone();
+            let (source, params) = bind(source)?;
+            let source = sources.entry(source.name.clone()).or_insert(source).clone();
             let range = |id: &NodeId, slot: SlotId| match ranges.bytes.get(id) {
                 Some(&(offset_bytes, len)) => SlotRange { slot, offset_bytes, len_bytes: Some(len) },
                 None => slot.into(),
             };
             let read = kernel.inputs.iter().filter(|id| place[*id] != slot).map(|id| range(id, place[id]));
             let bindings: Vec<SlotRange> = read.chain([range(&group.root, slot)]).collect();
-            plan.dispatch_ranges(&source, bindings, kernel.workgroups);
+            plan.dispatch_ranges(&source, bindings, &params, kernel.workgroups);
             infos.push(KernelInfo {
                 name: source.name.clone(),
                 origins: lower::origins(graph, group),
@@ -123,6 +146,30 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[Vec<(LoweredKe
     }
     plan.verify()?;
     Ok(Planned { plan, inputs, outputs, kernels: infos })
+}
+
+/// Results that take the slot of a donated input: written over it by the kernel that reads it last, or after that kernel.
+fn taken_by_results(
+    graph: &Graph,
+    fusion: &FusionPlan,
+    kernels: &[Parts],
+    donated: &[NodeId],
+    last_use: &HashMap<NodeId, usize>,
+) -> HashMap<NodeId, NodeId> {
+    let mut taken: HashMap<NodeId, NodeId> = HashMap::new();
+    for &input in donated {
+        let Some(&last) = last_use.get(&input) else { continue };
+        let mut after = fusion.groups.iter().zip(kernels).enumerate().skip(last);
+        let found = after.find(|(at, (group, parts))| {
+            let fits = graph.ty(group.root).num_bytes() == graph.ty(input).num_bytes() && !taken.contains_key(&group.root);
+            let over = *at > last || parts.iter().any(|(kernel, _)| kernel.in_place.iter().any(|(id, _)| *id == input));
+            fits && over && graph.outputs().iter().any(|(_, output)| *output == group.root)
+        });
+        if let Some((_, (group, _))) = found {
+            taken.insert(group.root, input);
+        }
+    }
+    taken
 }
 
 /// The smallest free slot that fits, or a new one.

@@ -249,6 +249,7 @@ pub fn cases() -> Vec<OpCase> {
     super::scatter::cases(&mut cases);
     super::transformer::cases(&mut cases);
     super::recurrent::cases(&mut cases);
+    super::random::cases(&mut cases);
     cases.list
 }
 

@@ -18,6 +18,7 @@ pub mod loss;
 pub mod math;
 pub mod norm;
 pub mod pool;
+pub mod random;
 pub mod recurrent;
 pub mod reduce;
 mod reference;
@@ -59,6 +60,7 @@ pub mod prelude {
     pub use super::math::MathOps;
     pub use super::norm::NormOps;
     pub use super::pool::PoolOps;
+    pub use super::random::RandomOps;
     pub use super::recurrent::RecurrentOps;
     pub use super::reduce::ReduceOps;
     pub use super::resize::ResizeOps;
