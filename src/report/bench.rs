@@ -6,7 +6,7 @@ use crate::suite::bench::Findings;
 use serde_json::Value;
 
 /// Columns of every benchmark. `share` is the part of what `probe` reached in the same run.
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [Column; 16] = [
     Column::new("name", "name"),
     Column::new("median_ms", "ms"),
     Column::new("gflops", "GFLOP/s"),
@@ -17,6 +17,9 @@ const COLUMNS: [Column; 13] = [
     Column::new("submissions", "submissions"),
     Column::new("ratio", "times as fast"),
     Column::new("against", "as"),
+    Column::new("mode", "mode"),
+    Column::new("batch", "batch"),
+    Column::new("bytes", "bytes"),
     Column::new("images_per_s", "images/s"),
     Column::new("samples_per_s", "samples/s"),
     Column::new("slope", "slope"),
@@ -49,6 +52,9 @@ impl Report {
     /// Adds the findings of benchmarks: probes, rows, and times of kernels as `kernel_times`.
     pub fn findings(&mut self, findings: &Findings) {
         self.probes(&findings.probes);
+        if let Some(mean) = findings.inference_geomean {
+            self.field("inference_geomean", "compiled against eager", mean, "times as fast, geometric mean");
+        }
         if !findings.faults.is_empty() {
             self.field("faults", "could not run", findings.faults.clone(), "");
         }
@@ -65,6 +71,9 @@ impl Report {
                 row.submissions.into(),
                 row.ratio.into(),
                 row.against.into(),
+                row.mode.into(),
+                row.batch.into(),
+                row.bytes.into(),
                 row.images_per_s.into(),
                 row.samples_per_s.into(),
                 row.slope.into(),

@@ -11,6 +11,7 @@ pub mod bench;
 pub mod eval;
 pub mod inputs;
 pub mod motifs;
+pub mod networks;
 pub mod ops;
 pub mod profile;
 pub mod samples;

@@ -75,31 +75,31 @@ impl Sample {
 }
 
 /// Random weights, one stream each, so scaled that values keep their magnitude through the layers.
-struct Weights<'a> {
+pub(super) struct Weights<'a> {
     tracer: &'a Tracer,
     key: Key,
     used: u64,
 }
 
 impl<'a> Weights<'a> {
-    fn new(tracer: &'a Tracer, key: Key) -> Self {
+    pub(super) fn new(tracer: &'a Tracer, key: Key) -> Self {
         Weights { tracer, key, used: 0 }
     }
 
     /// Weights of `shape` with `fan_in` products in each sum.
-    fn next(&mut self, shape: &[usize], fan_in: usize) -> Result<Traced> {
+    pub(super) fn next(&mut self, shape: &[usize], fan_in: usize) -> Result<Traced> {
         self.used += 1;
         let values = inputs::random(&TensorType::new(DType::F32, shape), self.key.stream(self.used))?;
         self.tracer.constant(values)?.mul_scalar((3.0 / fan_in as f64).sqrt())
     }
 
-    fn linear(&mut self, x: &Traced, outputs: usize) -> Result<Traced> {
+    pub(super) fn linear(&mut self, x: &Traced, outputs: usize) -> Result<Traced> {
         let inputs = x.shape().last().copied().unwrap_or(1);
         x.linear(&self.next(&[inputs, outputs], inputs)?, &self.next(&[outputs], inputs)?)
     }
 
     /// A 3x3 convolution with batch normalisation.
-    fn conv_norm(&mut self, x: &Traced, outputs: usize, stride: usize) -> Result<Traced> {
+    pub(super) fn conv_norm(&mut self, x: &Traced, outputs: usize, stride: usize) -> Result<Traced> {
         let inputs = x.shape()[1];
         let weights = self.next(&[outputs, inputs, 3, 3], 9 * inputs)?;
         let conv = Conv { strides: vec![stride; 2], padding: Padding::Explicit { low: vec![1; 2], high: vec![1; 2] }, ..Conv::new(2) };

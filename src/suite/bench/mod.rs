@@ -3,6 +3,7 @@
 //! Speeds are compared with what the probes reach in the same run, and with each other in turns, so that whatever else the machine does
 //! meets all alike. Nothing here decides a test.
 
+mod compile;
 mod device;
 mod gemm;
 mod model;
@@ -13,7 +14,7 @@ mod tune;
 
 use std::path::PathBuf;
 
-use crate::compiler::{CompileOptions, Mode, compile};
+use crate::compiler::{self, CompileOptions, Mode};
 use crate::device::{Device, Probes};
 use crate::error::Result;
 use crate::graph::Graph;
@@ -46,6 +47,12 @@ pub struct Row {
     pub ratio: Option<f64>,
     /// What `ratio` compares with.
     pub against: Option<&'static str>,
+    /// How operations were grouped, `compiled` or `eager`, where the two are compared.
+    pub mode: Option<&'static str>,
+    /// Examples of one run, where the row is about a batch.
+    pub batch: Option<usize>,
+    /// Bytes that the kernels of one run read and write, each tensor of a kernel counted once.
+    pub bytes: Option<u64>,
     /// Images a second, for models of images.
     pub images_per_s: Option<f64>,
     /// Paths drawn a second, for motifs.
@@ -132,6 +139,13 @@ pub const CASES: &[Case] = &[
     },
     Case { name: "model", about: "whole models, compiled and eager in turns", takes_models: true, takes_graph: false, run: model::run },
     Case {
+        name: "compile",
+        about: "what fusion gains: networks and operations, compiled and eager in turns",
+        takes_models: false,
+        takes_graph: false,
+        run: compile::run,
+    },
+    Case {
         name: "motifs",
         about: "temporal motifs: draws a second, time to a count, growth with the graph",
         takes_models: false,
@@ -147,6 +161,8 @@ pub struct Findings {
     pub probes: Probes,
     /// The measurements.
     pub rows: Vec<Row>,
+    /// Geometric mean of the gains of compilation over eager mode in the case `compile`.
+    pub inference_geomean: Option<f64>,
     /// Cases that could not run, and why.
     pub faults: Vec<String>,
 }
@@ -156,11 +172,16 @@ pub struct Findings {
 pub fn run(loader: &Loader, cases: &[&Case], choice: &Choice, work: &Work<'_>) -> Result<Findings> {
     let device = loader.device();
     let probes = Probes::run(device, work)?;
-    let mut findings = Findings { probes, rows: Vec::new(), faults: Vec::new() };
+    let mut findings = Findings { probes, rows: Vec::new(), inference_geomean: None, faults: Vec::new() };
     for case in cases {
         let part = work.part(case.about, 0);
         match (case.run)(&Bench { device, loader, probes: &findings.probes, choice, part: &part }) {
-            Ok(rows) => findings.rows.extend(rows),
+            Ok(rows) => {
+                if case.name == "compile" {
+                    findings.inference_geomean = compile::geomean(&rows);
+                }
+                findings.rows.extend(rows);
+            }
             Err(error) => {
                 work.cancel().check()?;
                 device.check_alive()?;
@@ -186,7 +207,7 @@ impl Bench<'_> {
 
     /// [`Bench::load`] with the choices of `options`.
     fn load_as(&self, graph: &Graph, options: &CompileOptions, key: Key) -> Result<Session> {
-        let compiled = compile(graph, &self.device.target(), options)?;
+        let compiled = compiler::compile(graph, &self.device.target(), options)?;
         let session = Session::load(self.device, &compiled)?;
         for (port, stream) in compiled.inputs().iter().zip(0..) {
             session.executor().write(port.slot, inputs::random(&port.ty, key.stream(stream))?.bytes())?;

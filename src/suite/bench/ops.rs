@@ -37,7 +37,7 @@ fn add(t: &Tracer) -> Result<Traced> {
 }
 
 /// `relu((x + y) * x - y) * 0.5 + 1`.
-fn chain(t: &Tracer) -> Result<Traced> {
+pub(super) fn chain(t: &Tracer) -> Result<Traced> {
     let (x, y) = pair(t)?;
     x.add(&y)?.mul(&x)?.sub(&y)?.relu()?.mul_scalar(0.5)?.add_scalar(1.0)
 }
