@@ -54,6 +54,8 @@ pub struct Target {
     pub subgroups: bool,
     /// 64-bit integers in WGSL.
     pub int64: bool,
+    /// Kernels are to serve several sizes: tails are tested for whether or not a size has some, and nothing is written out for one length.
+    pub varying_sizes: bool,
 }
 
 impl Target {
@@ -71,6 +73,7 @@ impl Target {
             f16: false,
             subgroups: false,
             int64: false,
+            varying_sizes: false,
         }
     }
 

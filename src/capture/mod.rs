@@ -1,4 +1,4 @@
-//! Recording a Rust function as a graph.
+//! Recording Rust functions: [`capture()`] runs one once and returns its graph; [`compile()`] compiles what it does at each call.
 //!
 //! ```
 //! use sublane::capture::capture;
@@ -13,9 +13,22 @@
 //! # }
 //! ```
 
+mod compiled_fn;
+mod difference;
+mod explain;
+mod owner;
+mod sizes;
+mod tensor;
+mod trace;
+
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
+
+pub use compiled_fn::{CaptureOptions, CompiledFn, Sizes, compile};
+pub use difference::Reason;
+pub use explain::{BreakInfo, CompilationInfo, Explanation, KernelLine, PartInfo, RefusalLine};
+pub use tensor::{Context, IntoTensors, Tensor};
 
 use crate::error::{Error, Result};
 use crate::graph::{Graph, GraphBuilder, NodeId, Op, TensorType};

@@ -1,6 +1,7 @@
 //! The graph compiler: a graph becomes kernels and a plan that runs them. It touches no GPU.
 
 pub mod cache;
+mod dynamic;
 pub mod fuse;
 pub mod lower;
 pub mod passes;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId, Op, Prim, TensorType};
 use crate::plan::{ExecutionPlan, SlotId};
+pub use dynamic::{TemplateCounts, Templates};
 use kernels_gen::emit::Numerics;
 use kernels_gen::{Target, validate};
 pub use lower::HeroChoice;
@@ -50,6 +52,8 @@ pub struct CompileOptions {
     pub keep_stages: bool,
     /// Measured choices; the tables choose where it has none.
     pub tuning: Tuning,
+    /// Inputs, by name, whose memory results may take: a result of the same size may lie in the slot of such an input.
+    pub donate: Vec<String>,
 }
 
 /// An input or output of a compiled graph.
@@ -178,12 +182,7 @@ impl Compiled {
 /// Compiles `graph` for `target`.
 pub fn compile(graph: &Graph, target: &Target, options: &CompileOptions) -> Result<Compiled> {
     let mut stages = Stages::new(options.keep_stages);
-    let (graph, fusion) = groups(graph, target, options, &mut stages)?;
-    let lowered = stages.run(
-        "lower",
-        |k: &Vec<_>| print_loops(k),
-        || fusion.groups.iter().map(|g| lower_group(&graph, g, target, options)).collect::<Result<Vec<_>>>(),
-    )?;
+    let (graph, fusion, lowered) = lower_graph(&mut stages, graph, target, options)?;
     stages.run(
         "check",
         |()| String::new(),
@@ -193,9 +192,73 @@ pub fn compile(graph: &Graph, target: &Target, options: &CompileOptions) -> Resu
             fresh.map(|k| Ok(validate::check(&k.source, target)?)).collect::<Result<Vec<()>>>().map(|_| ())
         },
     )?;
-    let planned =
-        stages.run("plan", |p: &slots::Planned| format!("{:#?}", p.plan.commands), || slots::plan(&graph, &fusion, &lowered, target))?;
-    let (groups, refusals, fusion) = (fusion.group_infos(&graph), fusion.refusal_infos(&graph), fusion.print(&graph));
+    plan(stages, &graph, fusion, &lowered, (target, options), &mut |source| Ok((Arc::new(source.clone()), Vec::new())))
+}
+
+/// Compiles `graph` with kernels that other sizes of the same program share: what fits a kernel of `templates` makes no new one. Where one has
+/// to be made, `probes` are the program at sizes like this one, from which the kernel learns what differs.
+pub fn compile_like(
+    graph: &Graph,
+    target: &Target,
+    options: &CompileOptions,
+    templates: &Templates,
+    probes: impl FnOnce() -> Vec<Graph>,
+) -> Result<Compiled> {
+    let target = &Target { varying_sizes: true, ..target.clone() };
+    let mut stages = Stages::new(options.keep_stages);
+    let (graph, fusion, lowered) = lower_graph(&mut stages, graph, target, options)?;
+    if !lowered.iter().all(|kernel| templates.serves(&kernel.source)) {
+        for probe in probes() {
+            if let Err(error) = learn(&probe, target, options, templates) {
+                log::debug!("a size that was tried out does not compile: {error}");
+            }
+        }
+    }
+    plan(stages, &graph, fusion, &lowered, (target, options), &mut |source| templates.bind(source, target))
+}
+
+/// Shows `templates` what kernels `graph` is lowered to, so that those of another size know what differs.
+pub fn learn(graph: &Graph, target: &Target, options: &CompileOptions, templates: &Templates) -> Result<()> {
+    let target = &Target { varying_sizes: true, ..target.clone() };
+    let (_, _, lowered) = lower_graph(&mut Stages::new(false), graph, target, options)?;
+    for kernel in &lowered {
+        templates.learn(&kernel.source);
+        kernel.in_place.iter().for_each(|(_, source)| templates.learn(source));
+    }
+    Ok(())
+}
+
+/// The stages up to the kernels' texts.
+fn lower_graph(
+    stages: &mut Stages,
+    graph: &Graph,
+    target: &Target,
+    options: &CompileOptions,
+) -> Result<(Graph, fuse::FusionPlan, Vec<lower::LoweredKernel>)> {
+    let (graph, fusion) = groups(graph, target, options, stages)?;
+    let lowered = stages.run(
+        "lower",
+        |k: &Vec<_>| print_loops(k),
+        || fusion.groups.iter().map(|g| lower_group(&graph, g, target, options)).collect::<Result<Vec<_>>>(),
+    )?;
+    Ok((graph, fusion, lowered))
+}
+
+/// The stage `plan`, with the kernels and parameters that `bind` gives, and the result.
+fn plan(
+    mut stages: Stages,
+    graph: &Graph,
+    fusion: fuse::FusionPlan,
+    lowered: &[lower::LoweredKernel],
+    (target, options): (&Target, &CompileOptions),
+    bind: slots::Bind<'_>,
+) -> Result<Compiled> {
+    let planned = stages.run(
+        "plan",
+        |p: &slots::Planned| format!("{:#?}", p.plan.commands),
+        || slots::plan(graph, &fusion, lowered, (target, &options.donate), bind),
+    )?;
+    let (groups, refusals, fusion) = (fusion.group_infos(graph), fusion.refusal_infos(graph), fusion.print(graph));
     let slots::Planned { plan, inputs, outputs, kernels } = planned;
     let stages = stages.finish();
     Ok(Compiled { inner: Arc::new(Inner { plan, inputs, outputs, kernels, stages, groups, refusals, fusion }) })

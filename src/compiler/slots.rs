@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::compiler::dynamic::Bound;
 use crate::compiler::fuse::FusionPlan;
 use crate::compiler::lower::LoweredKernel;
 use crate::compiler::{KernelInfo, Port, check_binding, lower};
@@ -21,13 +22,35 @@ pub(super) struct Planned {
     pub kernels: Vec<KernelInfo>,
 }
 
-pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[LoweredKernel], target: &Target) -> Result<Planned> {
+/// Gives the kernel that computes what a lowered one does, with the words of its parameter block.
+pub(super) type Bind<'a> = &'a mut dyn FnMut(&KernelSource) -> Result<Bound>;
+
+/// Plans dispatches and slots. Results may take the slots of inputs that are called as `donate` says.
+pub(super) fn plan(
+    graph: &Graph,
+    fusion: &FusionPlan,
+    kernels: &[LoweredKernel],
+    (target, donate): (&Target, &[String]),
+    bind: Bind<'_>,
+) -> Result<Planned> {
+    let mut last_use: HashMap<NodeId, usize> = HashMap::new();
+    for (at, kernel) in kernels.iter().enumerate() {
+        kernel.inputs.iter().for_each(|id| {
+            last_use.insert(*id, at);
+        });
+    }
+    // An input that is also a result is copied at the end, and stays what it is.
+    let kept = |id: NodeId| graph.outputs().iter().any(|(_, output)| *output == id);
+    let donated: Vec<NodeId> =
+        graph.inputs().filter(|(name, id)| donate.iter().any(|d| d == name) && !kept(*id)).map(|(_, id)| id).collect();
+    let taken = taken_by_results(graph, fusion, kernels, &donated, &last_use);
     let mut plan = ExecutionPlan::new();
     let mut place: HashMap<NodeId, SlotId> = HashMap::new();
     let mut inputs = Vec::new();
     for (name, id) in graph.inputs() {
         let ty = graph.ty(id);
-        let slot = plan.slot(name, ty.num_bytes(), SlotRole::Input);
+        let role = if donated.contains(&id) { SlotRole::Donated } else { SlotRole::Input };
+        let slot = plan.slot(name, ty.num_bytes(), role);
         place.insert(id, slot);
         inputs.push(Port { name: name.to_string(), ty: ty.clone(), slot });
     }
@@ -36,7 +59,10 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[LoweredKernel]
     let mut output_slots: BTreeMap<NodeId, SlotId> = BTreeMap::new();
     for (name, id) in graph.outputs() {
         let ty = graph.ty(*id);
-        let slot = *output_slots.entry(*id).or_insert_with(|| plan.slot(name, ty.num_bytes(), SlotRole::Output));
+        let slot = *output_slots.entry(*id).or_insert_with(|| match taken.get(id) {
+            Some(input) => place[input],
+            None => plan.slot(name, ty.num_bytes(), SlotRole::Output),
+        });
         outputs.push(Port { name: name.clone(), ty: ty.clone(), slot });
     }
     let constant = |plan: &mut ExecutionPlan, id: NodeId| match &graph.node(id).op {
@@ -47,12 +73,6 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[LoweredKernel]
         _ => Err(Error::internal(format!("%{} is read before it is written", id.0))),
     };
 
-    let mut last_use: HashMap<NodeId, usize> = HashMap::new();
-    for (at, kernel) in kernels.iter().enumerate() {
-        kernel.inputs.iter().for_each(|id| {
-            last_use.insert(*id, at);
-        });
-    }
     let mut sources: HashMap<String, Arc<KernelSource>> = HashMap::new();
     let mut free: Vec<SlotId> = Vec::new();
     let mut infos = Vec::new();
@@ -73,13 +93,17 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[LoweredKernel]
         check_binding(graph, group.root, target)?;
         let dies = |plan: &ExecutionPlan, id: &NodeId| {
             let temp = matches!(plan.slots[place[id].0 as usize].role, SlotRole::Temp);
-            temp && last_use.get(id) == Some(&at)
+            let given = donated.contains(id) && !taken.values().any(|input| input == id);
+            (temp || given) && last_use.get(id) == Some(&at)
         };
         let output = output_slots.get(&group.root).copied();
         // A result that no caller keeps takes the place of an input that nobody needs any more, if the kernel allows it and the place
         // holds it: padding makes a result larger than its operand.
         let holds = |plan: &ExecutionPlan, id: &NodeId| plan.slots[place[id].0 as usize].bytes >= ty.num_bytes();
-        let over = kernel.in_place.iter().find(|(id, _)| output.is_none() && dies(&plan, id) && holds(&plan, id));
+        let over = kernel.in_place.iter().find(|(id, _)| match output {
+            None => dies(&plan, id) && holds(&plan, id),
+            Some(_) => taken.get(&group.root) == Some(id) && last_use.get(id) == Some(&at),
+        });
         let (source, slot) = match over {
             Some((id, source)) => {
                 let slot = place[id];
@@ -95,9 +119,9 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[LoweredKernel]
         }
         place.insert(group.root, slot);
         slots.push(slot);
-        let source = sources.entry(source.name.clone()).or_insert_with(|| Arc::new(source.clone()));
-        let source = source.clone();
-        plan.dispatch(&source, &slots, &[], kernel.workgroups);
+        let (source, params) = bind(source)?;
+        let source = sources.entry(source.name.clone()).or_insert(source).clone();
+        plan.dispatch(&source, &slots, &params, kernel.workgroups);
         infos.push(KernelInfo {
             name: source.name.clone(),
             origins: lower::origins(graph, group),
@@ -123,6 +147,30 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[LoweredKernel]
     }
     plan.verify()?;
     Ok(Planned { plan, inputs, outputs, kernels: infos })
+}
+
+/// Results that take the slot of a donated input: written over it by the kernel that reads it last, or after that kernel.
+fn taken_by_results(
+    graph: &Graph,
+    fusion: &FusionPlan,
+    kernels: &[LoweredKernel],
+    donated: &[NodeId],
+    last_use: &HashMap<NodeId, usize>,
+) -> HashMap<NodeId, NodeId> {
+    let mut taken: HashMap<NodeId, NodeId> = HashMap::new();
+    for &input in donated {
+        let Some(&last) = last_use.get(&input) else { continue };
+        let mut after = fusion.groups.iter().zip(kernels).enumerate().skip(last);
+        let found = after.find(|(at, (group, kernel))| {
+            let fits = graph.ty(group.root).num_bytes() == graph.ty(input).num_bytes() && !taken.contains_key(&group.root);
+            let over = *at > last || kernel.in_place.iter().any(|(id, _)| *id == input);
+            fits && over && graph.outputs().iter().any(|(_, output)| *output == group.root)
+        });
+        if let Some((_, (group, _))) = found {
+            taken.insert(group.root, input);
+        }
+    }
+    taken
 }
 
 /// The smallest free slot that fits, or a new one.

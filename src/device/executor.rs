@@ -41,10 +41,18 @@ struct SlotInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Input,
+    Donated,
     Constant,
     Output,
     Temp,
     State,
+}
+
+impl Role {
+    /// Whether the caller fills it before each run.
+    fn is_input(self) -> bool {
+        matches!(self, Role::Input | Role::Donated)
+    }
 }
 
 /// What changes when a tensor is bound.
@@ -175,7 +183,53 @@ impl Executor {
     pub fn enqueue(&self, inputs: &[(SlotId, &[u8])]) -> Result<()> {
         let mut state = self.state();
         self.prepare(&mut state, inputs)?;
-        let index = self.encode_and_submit(&state, None)?;
+        self.start(&mut state)
+    }
+
+    /// Starts a run over tensors of the caller, of which nobody else's run sees a part: `inputs` are bound, `data` is written to other inputs,
+    /// and the slots `outputs` are given as tensors of those types. A slot that is both an input and an output is the tensor that was bound.
+    /// Blocks as [`Executor::enqueue`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Executor::bind`] and [`Executor::enqueue`]; the bindings then stay as they were.
+    pub fn run_on(
+        &self,
+        inputs: &[(SlotId, &DeviceTensor)],
+        data: &[(SlotId, &[u8])],
+        outputs: &[(SlotId, DType, &[usize])],
+    ) -> Result<Vec<DeviceTensor>> {
+        for (slot, tensor) in inputs {
+            self.check_bind(*slot, tensor)?;
+        }
+        let mut state = self.state();
+        let mut previous: Vec<(SlotId, SlotBuffer)> = Vec::new();
+        for (slot, tensor) in inputs {
+            let place = &mut state.buffers[slot.0 as usize];
+            if !Arc::ptr_eq(&place.buffer, tensor.buffer()) {
+                previous.push((*slot, std::mem::replace(place, SlotBuffer { buffer: tensor.buffer().clone(), bound: true })));
+            }
+            place.bound = true;
+        }
+        if let Err(error) = self.prepare_over(&mut state, data, &mut previous) {
+            let slots: Vec<SlotId> = previous.iter().map(|(slot, _)| *slot).collect();
+            for (slot, buffer) in previous.into_iter().rev() {
+                state.buffers[slot.0 as usize] = buffer;
+            }
+            // Where that fails too, the device is gone, which the error says.
+            return Err(self.rebind(&mut state, &slots).err().unwrap_or(error));
+        }
+        self.start(&mut state)?;
+        let tensor = |(slot, dtype, shape): &(SlotId, DType, &[usize])| {
+            self.slot(*slot)?;
+            DeviceTensor::from_buffer(&self.loaded.device, state.buffers[slot.0 as usize].buffer.clone(), *dtype, shape)
+        };
+        outputs.iter().map(tensor).collect()
+    }
+
+    /// Submits a run and waits while too many are not done.
+    fn start(&self, state: &mut State) -> Result<()> {
+        let index = self.encode_and_submit(state, None)?;
         state.in_flight.push_back(index);
         if state.in_flight.len() > MAX_IN_FLIGHT
             && let Some(oldest) = state.in_flight.pop_front()
@@ -193,6 +247,21 @@ impl Executor {
     /// [`ErrorKind::InvalidArgument`] for a temporary or constant slot, a tensor of another size or device, and a tensor that one
     /// dispatch would then both read and write.
     pub fn bind(&self, slot: SlotId, tensor: &DeviceTensor) -> Result<()> {
+        self.check_bind(slot, tensor)?;
+        let mut state = self.state();
+        let previous = std::mem::replace(&mut state.buffers[slot.0 as usize], SlotBuffer { buffer: tensor.buffer().clone(), bound: true });
+        if Arc::ptr_eq(&previous.buffer, tensor.buffer()) {
+            return Ok(());
+        }
+        let rebuilt = self.rebind(&mut state, &[slot]);
+        if rebuilt.is_err() {
+            state.buffers[slot.0 as usize] = previous;
+        }
+        rebuilt
+    }
+
+    /// Whether `tensor` can stand in the place of a slot's buffer.
+    fn check_bind(&self, slot: SlotId, tensor: &DeviceTensor) -> Result<()> {
         let info = self.slot(slot)?;
         if matches!(info.role, Role::Temp | Role::Constant) {
             return Err(Error::invalid(format!(
@@ -207,16 +276,7 @@ impl Executor {
             let (dtype, shape) = (tensor.dtype(), tensor.shape());
             return Err(Error::invalid(format!("slot `{}` has {} bytes, {dtype}{shape:?} is given", info.name, info.bytes)));
         }
-        let mut state = self.state();
-        let previous = std::mem::replace(&mut state.buffers[slot.0 as usize], SlotBuffer { buffer: tensor.buffer().clone(), bound: true });
-        if Arc::ptr_eq(&previous.buffer, tensor.buffer()) {
-            return Ok(());
-        }
-        let rebuilt = self.rebind(&mut state, &[slot]);
-        if rebuilt.is_err() {
-            state.buffers[slot.0 as usize] = previous;
-        }
-        rebuilt
+        Ok(())
     }
 
     /// Gives dispatch `command` of the plan (its place in [`ExecutionPlan::commands`]) other parameter words and another number of
@@ -266,7 +326,9 @@ impl Executor {
 
     /// Overwrites what a slot holds, a state for instance.
     pub fn write(&self, slot: SlotId, data: &[u8]) -> Result<()> {
-        self.write_slots(&mut self.state(), &[(slot, data)], |role| matches!(role, Role::Input | Role::State | Role::Output))
+        self.write_slots(&mut self.state(), &[(slot, data)], |role| {
+            matches!(role, Role::Input | Role::Donated | Role::State | Role::Output)
+        })
     }
 
     /// The bytes of a slot, blocking for the runs before.
@@ -304,17 +366,22 @@ impl Executor {
 
     /// Writes inputs, and gives outputs that a caller still holds a buffer of their own.
     pub(super) fn prepare(&self, state: &mut State, inputs: &[(SlotId, &[u8])]) -> Result<()> {
+        self.prepare_over(state, inputs, &mut Vec::new())
+    }
+
+    /// [`Executor::prepare`] after the buffers of some slots, which `changed` names with what they were, have been replaced.
+    fn prepare_over(&self, state: &mut State, inputs: &[(SlotId, &[u8])], changed: &mut Vec<(SlotId, SlotBuffer)>) -> Result<()> {
         self.loaded.device.check_alive()?;
-        let mut replaced = Vec::new();
         for (i, info) in self.loaded.slots.iter().enumerate() {
             let place = &mut state.buffers[i];
             if info.role == Role::Output && !place.bound && Arc::strong_count(&place.buffer) > 1 {
-                place.buffer = self.loaded.device.buffer(&info.name, info.bytes)?;
-                replaced.push(SlotId(i as u32));
+                let buffer = self.loaded.device.buffer(&info.name, info.bytes)?;
+                changed.push((SlotId(i as u32), std::mem::replace(place, SlotBuffer { buffer, bound: false })));
             }
         }
-        self.rebind(state, &replaced)?;
-        self.write_slots(state, inputs, |role| role == Role::Input)
+        let slots: Vec<SlotId> = changed.iter().map(|(slot, _)| *slot).collect();
+        self.rebind(state, &slots)?;
+        self.write_slots(state, inputs, Role::is_input)
     }
 
     fn write_slots(&self, state: &mut State, data: &[(SlotId, &[u8])], allowed: impl Fn(Role) -> bool) -> Result<()> {
@@ -330,7 +397,7 @@ impl Executor {
         for (slot, bytes) in data {
             let info = self.slot(*slot)?;
             let place = slot.0 as usize;
-            if info.role == Role::Input && state.buffers[place].bound {
+            if info.role.is_input() && state.buffers[place].bound {
                 // The buffer is a caller's tensor: leave that as it is.
                 state.buffers[place] = SlotBuffer { buffer: self.loaded.device.buffer(&info.name, info.bytes)?, bound: false };
                 self.rebind(state, &[*slot])?;
@@ -479,6 +546,7 @@ impl SlotInfo {
     fn new(slot: &Slot) -> Self {
         let role = match slot.role {
             SlotRole::Input => Role::Input,
+            SlotRole::Donated => Role::Donated,
             SlotRole::Constant(_) => Role::Constant,
             SlotRole::Output => Role::Output,
             SlotRole::Temp => Role::Temp,

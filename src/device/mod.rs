@@ -158,6 +158,15 @@ impl Drop for Shared {
     }
 }
 
+/// Handles of one open device are equal.
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+}
+
+impl Eq for Device {}
+
 impl std::fmt::Debug for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Device({}, {})", self.info().name, self.info().backend)
@@ -337,5 +346,6 @@ fn target(class: AdapterClass, mode: LimitsMode, limits: &DeviceLimits, features
         // Kernels share operands among this many lanes; smaller subgroups would share too little and give wrong results.
         subgroups: features.contains(wgpu::Features::SUBGROUP) && adapter.subgroup_min_size >= SUBGROUP_LANES,
         int64: features.contains(wgpu::Features::SHADER_INT64),
+        varying_sizes: false,
     }
 }

@@ -41,6 +41,11 @@ impl Pipelines {
 }
 
 impl Device {
+    /// Kernels that have been compiled on this device.
+    pub fn num_pipelines(&self) -> usize {
+        self.shared.pipelines.made.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// The pipeline of `source`, made at first use.
     pub(super) fn pipeline(&self, source: &Arc<KernelSource>) -> Result<Arc<Pipeline>> {
         let made = || self.shared.pipelines.made.lock().unwrap_or_else(PoisonError::into_inner);

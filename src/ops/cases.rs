@@ -244,6 +244,7 @@ pub fn cases() -> Vec<OpCase> {
     super::resize::cases(&mut cases);
     super::transformer::cases(&mut cases);
     super::recurrent::cases(&mut cases);
+    super::random::cases(&mut cases);
     cases.list
 }
 

@@ -16,6 +16,7 @@ pub mod loss;
 pub mod math;
 pub mod norm;
 pub mod pool;
+pub mod random;
 pub mod recurrent;
 pub mod reduce;
 mod reference;
@@ -51,6 +52,7 @@ pub mod prelude {
     pub use super::math::MathOps;
     pub use super::norm::NormOps;
     pub use super::pool::PoolOps;
+    pub use super::random::RandomOps;
     pub use super::recurrent::RecurrentOps;
     pub use super::reduce::ReduceOps;
     pub use super::resize::ResizeOps;

@@ -24,6 +24,8 @@ pub struct KernelId(pub u32);
 pub enum SlotRole {
     /// Filled by the caller before each run.
     Input,
+    /// Filled by the caller before each run, which may write over it.
+    Donated,
     /// Uploaded once, when the plan is loaded; may be shorter than the slot, the rest is zero.
     Constant(Arc<Vec<u8>>),
     /// Written by the run and read back, or kept, by the caller.
@@ -152,9 +154,9 @@ impl ExecutionPlan {
         self.commands.push(Command::Dispatch { kernel, bindings, params: params.to_vec(), workgroups });
     }
 
-    /// The slot of that name whose role is [`SlotRole::Input`], [`SlotRole::Output`] or [`SlotRole::State`].
+    /// The slot of that name whose role is [`SlotRole::Input`], [`SlotRole::Donated`], [`SlotRole::Output`] or [`SlotRole::State`].
     pub fn find(&self, name: &str) -> Option<SlotId> {
-        let outer = |s: &Slot| matches!(s.role, SlotRole::Input | SlotRole::Output | SlotRole::State);
+        let outer = |s: &Slot| matches!(s.role, SlotRole::Input | SlotRole::Donated | SlotRole::Output | SlotRole::State);
         self.slots.iter().position(|s| outer(s) && s.name == name).map(|i| SlotId(i as u32))
     }
 

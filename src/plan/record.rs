@@ -67,6 +67,7 @@ struct SlotRecord {
 #[serde(rename_all = "snake_case")]
 enum RoleRecord {
     Input,
+    Donated,
     /// Place of its bytes among the constants.
     Constant(usize),
     Output,
@@ -103,6 +104,7 @@ impl PlanRecord {
         let slots = plan.slots.iter().map(|slot| {
             let role = match &slot.role {
                 SlotRole::Input => RoleRecord::Input,
+                SlotRole::Donated => RoleRecord::Donated,
                 SlotRole::Constant(bytes) => {
                     constants.push(bytes.clone());
                     RoleRecord::Constant(constants.len() - 1)
@@ -129,6 +131,7 @@ impl PlanRecord {
         let slot = |record: SlotRecord| {
             let role = match record.role {
                 RoleRecord::Input => SlotRole::Input,
+                RoleRecord::Donated => SlotRole::Donated,
                 RoleRecord::Constant(at) => {
                     let missing = || Error::malformed(format!("the plan has constant {at}, {} are given", constants.len()));
                     SlotRole::Constant(constants.get(at).ok_or_else(missing)?.clone())

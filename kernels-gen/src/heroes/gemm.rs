@@ -132,7 +132,7 @@ impl GemmConfig {
 pub fn skeleton(problem: &GemmProblem, config: &GemmConfig, target: &Target, entry: &str) -> Result<Skeleton> {
     let Launch { step, tiles, workgroups } = launch(problem, config, target)?;
     let problem = problem.normalised();
-    let work = Generator { p: &problem, c: config, step, text: Text::default() };
+    let work = Generator { p: &problem, c: config, step, varying: target.varying_sizes, text: Text::default() };
     let subgroups = config.sharing == Sharing::Subgroup;
     Ok(Skeleton {
         wgsl: work.entry(entry, tiles),
@@ -191,6 +191,8 @@ struct Generator<'a> {
     c: &'a GemmConfig,
     /// Steps of k an iteration takes.
     step: u32,
+    /// Whether tails are tested for in any case.
+    varying: bool,
     text: Text,
 }
 
@@ -217,11 +219,11 @@ impl Generator<'_> {
     }
 
     fn ragged_m(&self) -> bool {
-        !self.p.m.is_multiple_of(self.block_m())
+        self.varying || !self.p.m.is_multiple_of(self.block_m())
     }
 
     fn ragged_n(&self) -> bool {
-        !self.p.n.is_multiple_of(self.block_n())
+        self.varying || !self.p.n.is_multiple_of(self.block_n())
     }
 
     fn entry(mut self, entry: &str, tiles: u64) -> String {

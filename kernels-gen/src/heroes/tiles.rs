@@ -122,6 +122,7 @@ pub fn gemm_candidates(target: &Target, problem: &GemmProblem, which: Candidates
 /// Tiles for a product: the first row of the table that gives every processor core work and wastes little of its tiles, an eighth
 /// where large ones are worth their compilation, else half.
 pub fn gemm(target: &Target, problem: &GemmProblem) -> GemmConfig {
+    let problem = &nominal(target, problem);
     let table = gemm_table(target);
     let wanted: u64 = if target.class == AdapterClass::Software { 4 } else { 64 };
     let fits = |c: &&GemmConfig| {
@@ -134,6 +135,19 @@ pub fn gemm(target: &Target, problem: &GemmProblem) -> GemmConfig {
         u64::from(problem.batch) * tm * tn >= wanted && little_waste && (!large || problem.flops() >= LARGE_FLOPS)
     };
     *table.iter().find(fits).unwrap_or(&table[table.len() - 1])
+}
+
+/// The problem that tiles are chosen for: where sizes vary, those of a class are to have the same, so that rows and columns count as the next
+/// power of four.
+fn nominal(target: &Target, problem: &GemmProblem) -> GemmProblem {
+    let class = |size: u32| {
+        let bits = size.max(1).next_power_of_two().trailing_zeros();
+        1u32.checked_shl(bits.next_multiple_of(2)).unwrap_or(size)
+    };
+    match target.varying_sizes {
+        true => GemmProblem { m: class(problem.m), n: class(problem.n), ..problem.clone() },
+        false => problem.clone(),
+    }
 }
 
 const fn conv_row(tile_y: u32, tile_oc: u32, tile_c: u32, lanes: u32, sharing: Sharing) -> ConvConfig {

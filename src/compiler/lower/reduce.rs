@@ -139,11 +139,15 @@ fn schedule(domain: &Domain, target: &Target, phases: usize) -> Schedule {
     }
     let short = domain.cols <= 64;
     let long_serial = target.class == AdapterClass::Software || outer_axis;
-    if serial(if vec { 4 } else { 1 }) && (short || (long_serial && domain.rows >= enough_rows)) {
+    let rows = target.varying_sizes || domain.rows >= enough_rows;
+    if serial(if vec { 4 } else { 1 }) && (short || (long_serial && rows)) {
         return Schedule::RowSerial { vec };
     }
     let width = if vec { 4 } else { 1 };
-    let size = (domain.cols / width).next_power_of_two().clamp(32, 256) as u32;
+    let size = match target.varying_sizes {
+        true => 128,
+        false => (domain.cols / width).next_power_of_two().clamp(32, 256) as u32,
+    };
     Schedule::RowPerWorkgroup { size: size.min(target.max_workgroup_invocations), vec }
 }
 
@@ -157,7 +161,7 @@ fn held(domain: &Domain, target: &Target) -> Option<Schedule> {
     };
     let steps = vecs / size;
     let even = domain.cols.is_multiple_of(4 * size) && domain.cols >= 256 && steps <= most;
-    even.then_some(Schedule::RowHeld { size: size as u32, steps })
+    (even && !target.varying_sizes).then_some(Schedule::RowHeld { size: size as u32, steps })
 }
 
 pub(super) fn lower(graph: &Graph, group: &Group, target: &Target, numerics: Numerics) -> Result<LoweredKernel> {
