@@ -290,9 +290,11 @@ impl Tensor {
         self.assign("slice_assign_", &inside.select(&moved, self)?)
     }
 
-    /// The recording that an operation on `operands` goes to: that of a compiled function, if one of them is in it.
-    fn meeting(operands: &[&Tensor]) -> Result<Arc<Recording>> {
+    /// The recording that an operation on `operands` goes to: that of a compiled function, if one of them is in it. Also whether all operands
+    /// are recorded there, or are data.
+    fn meeting(operands: &[&Tensor]) -> Result<(Arc<Recording>, bool)> {
         let mut chosen: Option<Arc<Recording>> = None;
+        let mut settled = true;
         for operand in operands {
             let content = operand.cell.content();
             let candidate = match &*content {
@@ -300,13 +302,23 @@ impl Tensor {
                 Content::Node(node) => &node.recording,
                 gone => return Err(unusable(gone)),
             };
-            let better = |old: &Arc<Recording>| !Arc::ptr_eq(old, candidate) && !old.is_open_function() && candidate.is_open_function();
-            if chosen.as_ref().is_none_or(better) {
-                chosen = Some(candidate.clone());
+            if let Some(old) = &chosen {
+                if Arc::ptr_eq(old, candidate) {
+                    continue;
+                }
+                settled = false;
+                if old.is_open_function() || !candidate.is_open_function() {
+                    continue;
+                }
             }
+            chosen = Some(candidate.clone());
         }
         let chosen = chosen.ok_or_else(|| Error::invalid("an operation is applied to no tensor; use a method of one"))?;
-        Ok(chosen.open_one())
+        if chosen.is_open_function() {
+            return Ok((chosen, settled));
+        }
+        // Another recording than that of the operands may be the open one.
+        Ok((chosen.open_one(), false))
     }
 
     /// Computes what the operands have recorded elsewhere than in `recording`.
@@ -335,9 +347,12 @@ pub(super) fn unusable(content: &Content) -> Error {
 
 impl Value for Tensor {
     fn apply(op: Op, inputs: &[&Self]) -> Result<Self> {
-        let recording = Tensor::meeting(inputs)?;
+        let (recording, mut settled) = Tensor::meeting(inputs)?;
         loop {
-            Tensor::settle(inputs, &recording)?;
+            if !settled {
+                Tensor::settle(inputs, &recording)?;
+            }
+            settled = false;
             if let Some(tensor) = recording.record(&op, inputs)? {
                 return Ok(tensor);
             }
@@ -348,8 +363,12 @@ impl Value for Tensor {
         (**self.cell.content().ty()).clone()
     }
 
+    fn shared_ty(&self) -> Arc<TensorType> {
+        self.cell.content().ty().clone()
+    }
+
     fn constant(&self, tensor: HostTensor) -> Result<Self> {
-        Tensor::meeting(&[self])?.constant(tensor)
+        Tensor::meeting(&[self])?.0.constant(tensor)
     }
 }
 

@@ -137,14 +137,14 @@ impl Fuser<'_> {
 
     /// Notes that the group of `root` needs the operands of its member `id`.
     fn reach(&mut self, root: NodeId, id: NodeId) {
+        let inputs = &self.graph.node(id).inputs;
+        let stored: Vec<NodeId> = inputs.iter().copied().filter(|&input| !self.needs_no_memory(input)).collect();
         if let Some(loads) = self.loads.get_mut(&root) {
             loads.remove(&id);
-            for &input in &self.graph.node(id).inputs {
+            loads.extend(stored);
+            inputs.iter().for_each(|input| {
                 self.users[input.index()].insert(root);
-                if !is_free(self.graph.node(input)) {
-                    loads.insert(input);
-                }
-            }
+            });
         }
     }
 
@@ -188,6 +188,9 @@ impl Fuser<'_> {
             return Err("the group of its user is unknown".into());
         };
         let view = is_view(node);
+        if self.needs_no_memory(id) {
+            return Ok(());
+        }
         if several && !view {
             return Err("several kernels use it; stored once, it is computed once".into());
         }
@@ -198,7 +201,7 @@ impl Fuser<'_> {
             return Err(format!("the group holds {MAX_MEMBERS} nodes already"));
         }
         if let Some(loads) = self.loads.get(&root) {
-            let more = node.inputs.iter().filter(|i| !is_free(self.graph.node(**i)) && !loads.contains(i)).count();
+            let more = node.inputs.iter().filter(|i| !self.needs_no_memory(**i) && !loads.contains(i)).count();
             let present = loads.len() - usize::from(loads.contains(&id));
             let (needed, limit) = (present + more + 1, self.target.max_storage_buffers as usize);
             if more > 1 && needed > limit {
@@ -312,6 +315,11 @@ impl Fuser<'_> {
             return Ok(());
         }
         Err("a sort or a search would compute it at each comparison".into())
+    }
+
+    /// Whether a node is a view of a value that is written out wherever it is used.
+    fn needs_no_memory(&self, id: NodeId) -> bool {
+        is_free(self.graph.node(self.base(id)))
     }
 
     /// The node a chain of views starts from.

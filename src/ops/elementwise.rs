@@ -204,7 +204,11 @@ macro_rules! binary_methods {
 }
 
 fn binary_value<V: Value>(op: BinaryOp, a: &V, b: &V) -> Result<V> {
-    let shape = super::broadcast_shapes(&[&a.ty().shape, &b.ty().shape])?;
+    let (a_ty, b_ty) = (a.shared_ty(), b.shared_ty());
+    if a_ty.shape == b_ty.shape {
+        return V::apply(Prim::Binary(op).into(), &[a, b]);
+    }
+    let shape = super::broadcast_shapes(&[&a_ty.shape, &b_ty.shape])?;
     V::apply(Prim::Binary(op).into(), &[&a.broadcast_to(&shape)?, &b.broadcast_to(&shape)?])
 }
 

@@ -192,7 +192,7 @@ pub trait ShapeOps: Value {
 
     /// NumPy broadcasting to `shape`.
     fn broadcast_to(&self, shape: &[usize]) -> Result<Self> {
-        let ty = self.ty();
+        let ty = self.shared_ty();
         if ty.shape == shape {
             return Ok(self.clone());
         }

@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::graph::{Op, TensorType};
 use crate::tensor::HostTensor;
 use kernels_gen::DType;
+use std::sync::Arc;
 
 /// A value operations apply to: a node of a graph under construction, or a captured tensor. A handle, cheap to clone.
 pub trait Value: Clone {
@@ -12,6 +13,11 @@ pub trait Value: Clone {
 
     /// Element type and shape.
     fn ty(&self) -> TensorType;
+
+    /// [`Value::ty`] without a copy where the value has one to share.
+    fn shared_ty(&self) -> Arc<TensorType> {
+        Arc::new(self.ty())
+    }
 
     /// A constant in the same computation as this value.
     fn constant(&self, tensor: HostTensor) -> Result<Self>;
