@@ -34,7 +34,7 @@ fn outermost(shape: &[usize]) -> Option<usize> {
 /// Tensors that the group's kernel binds, its result included.
 fn bound(graph: &Graph, group: &Group) -> BTreeSet<NodeId> {
     let operands = group.members.iter().flat_map(|m| &graph.node(*m).inputs).copied();
-    operands.filter(|id| !group.members.contains(id) && !is_free(graph.node(*id))).chain([group.root]).collect()
+    operands.filter(|id| !group.members.contains(id) && !is_free(graph.node(*id))).chain(group.stored()).collect()
 }
 
 /// Lowers a group with `lower`, as one kernel or, where a tensor passes one binding of the target, as kernels for parts of its rows.
@@ -103,7 +103,7 @@ fn lower_rows(
         *input = *rows.whole.get(input).ok_or_else(|| Error::internal("a part binds a tensor that its group does not"))?;
     }
     // Parts of one buffer are read and written in turn; none may write over another's operand.
-    kernel.in_place = Vec::new();
+    kernel.overwriting = None;
     Ok(kernel)
 }
 
@@ -272,7 +272,8 @@ fn take_rows(graph: &Graph, group: &Group, split: &BTreeSet<NodeId>, (count, tot
         kind => kind,
     };
     let members = group.members.iter().map(|&m| place(m)).chain(repeated.into_iter().map(Ok)).collect::<Result<_>>()?;
-    let group = Group { root: place(group.root)?, kind, members };
+    let also = group.also.iter().map(|&id| place(id)).collect::<Result<_>>()?;
+    let group = Group { root: place(group.root)?, also, kind, members };
     Ok(Rows { graph: builder.finish(), group, whole })
 }
 

@@ -30,10 +30,19 @@ pub enum GroupKind {
 pub struct Group {
     /// The node whose value is stored.
     pub root: NodeId,
+    /// Further nodes whose values are stored, of as many elements each; only groups of kind `Map` have any.
+    pub also: BTreeSet<NodeId>,
     /// Kind.
     pub kind: GroupKind,
     /// All nodes computed, the root included.
     pub members: BTreeSet<NodeId>,
+}
+
+impl Group {
+    /// Every node whose value is stored: the root, then the others.
+    pub fn stored(&self) -> impl Iterator<Item = NodeId> + Clone + '_ {
+        std::iter::once(self.root).chain(self.also.iter().copied())
+    }
 }
 
 /// Why a node did not join the group of a user.
@@ -57,7 +66,7 @@ pub struct FusionPlan {
 }
 
 /// The most nodes a group may hold: texts past this size compile slowly and gain nothing.
-const MAX_MEMBERS: usize = 256;
+pub(super) const MAX_MEMBERS: usize = 256;
 
 /// How often a hero may compute a cheap operand again before storing it is better.
 const MAX_HERO_RECOMPUTE: u64 = 16;
@@ -130,7 +139,7 @@ impl Fuser<'_> {
 
     /// Makes the node the root of a group of its own.
     fn store(&mut self, id: NodeId) {
-        self.groups.insert(id, Group { root: id, kind: self.kind(id), members: BTreeSet::from([id]) });
+        self.groups.insert(id, Group { root: id, also: BTreeSet::new(), kind: self.kind(id), members: BTreeSet::from([id]) });
         self.loads.insert(id, BTreeSet::new());
         self.reach(id, id);
     }
@@ -386,7 +395,7 @@ impl FusionPlan {
                 GroupKind::Serial(_) => "serial",
             }
             .to_string(),
-            root: format!("%{}", group.root.0),
+            root: group.stored().map(|id| format!("%{}", id.0)).collect::<Vec<_>>().join(", "),
             ty: graph.ty(group.root).clone(),
             members: group.members.iter().map(|m| named(graph, *m)).collect(),
         };

@@ -6,10 +6,12 @@ mod dynamic;
 pub mod fuse;
 pub mod lower;
 pub mod passes;
+mod siblings;
 mod slots;
 mod stages;
 pub mod tune;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -42,6 +44,38 @@ impl Mode {
     }
 }
 
+/// A stage that makes programs faster and that a compilation can do without: leaving stages out one by one tells which of them breaks one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum OptionalStage {
+    /// Constants are computed, and what changes no bit is simplified.
+    Fold,
+    /// Batch normalisation becomes part of the weights before it.
+    FoldScale,
+    /// Products of one left operand with several constants become one.
+    MergeProducts,
+    /// Constants lie in memory as their kernels read them.
+    Layout,
+    /// Elementwise kernels over equally many elements become one with several results.
+    Siblings,
+}
+
+impl OptionalStage {
+    /// All of them, in the order in which they run.
+    pub const ALL: [OptionalStage; 5] =
+        [OptionalStage::Fold, OptionalStage::FoldScale, OptionalStage::MergeProducts, OptionalStage::Layout, OptionalStage::Siblings];
+
+    /// Name on the command line and in [`Compiled::stages`].
+    pub const fn name(self) -> &'static str {
+        match self {
+            OptionalStage::Fold => "fold",
+            OptionalStage::FoldScale => "fold_scale",
+            OptionalStage::MergeProducts => "merge_products",
+            OptionalStage::Layout => "layout",
+            OptionalStage::Siblings => "siblings",
+        }
+    }
+}
+
 /// Choices of one compilation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CompileOptions {
@@ -55,6 +89,8 @@ pub struct CompileOptions {
     pub tuning: Tuning,
     /// Inputs, by name, whose memory results may take: a result of the same size may lie in the slot of such an input.
     pub donate: Vec<String>,
+    /// Stages to leave out.
+    pub without: BTreeSet<OptionalStage>,
 }
 
 /// An input or output of a compiled graph.
@@ -90,9 +126,9 @@ pub struct KernelInfo {
 pub struct GroupInfo {
     /// What the kernel is built around: `map`, `reduce`, `hero` or `serial`.
     pub kind: String,
-    /// The node whose value is stored, as `%id`.
+    /// The nodes whose values are stored, as `%id, %id`.
     pub root: String,
-    /// Its type.
+    /// The type of the first.
     pub ty: TensorType,
     /// All nodes computed, as `%id:Op`.
     pub members: Vec<String>,
@@ -221,11 +257,13 @@ pub fn compile_like(
 /// Shows `templates` what kernels `graph` is lowered to, so that those of another size know what differs.
 pub fn learn(graph: &Graph, target: &Target, options: &CompileOptions, templates: &Templates) -> Result<()> {
     let target = &Target { varying_sizes: true, ..target.clone() };
-    let (_, _, lowered) = lower_graph(&mut Stages::new(false), graph, target, options)?;
-    for (kernel, _) in lowered.iter().flatten() {
-        templates.learn(&kernel.source);
-        kernel.in_place.iter().for_each(|(_, source)| templates.learn(source));
-    }
+    let (graph, fusion, lowered) = lower_graph(&mut Stages::new(false), graph, target, options)?;
+    lowered.iter().flatten().for_each(|(kernel, _)| templates.learn(&kernel.source));
+    // Which kernels write over an operand is seen when slots are planned.
+    slots::plan(&graph, &fusion, &lowered, &options.donate, &mut |source| {
+        templates.learn(source);
+        Ok((Arc::new(source.clone()), Vec::new()))
+    })?;
     Ok(())
 }
 
@@ -267,20 +305,29 @@ fn plan(
 
 /// The stages before lowering: the groups that become kernels, and the graph they are groups of.
 fn groups(graph: &Graph, target: &Target, options: &CompileOptions, stages: &mut Stages) -> Result<(Graph, fuse::FusionPlan)> {
-    let graph = stages.graph("capture", || Ok(graph.clone()))?;
-    let graph = stages.graph("decompose", || passes::decompose(&graph))?;
-    let graph = stages.graph("fold", || passes::fold(&graph))?;
-    let graph = match options.mode {
-        Mode::Compiled => {
-            let graph = stages.graph("fold_scale", || passes::fold(&passes::fold_scale(&graph)?))?;
-            stages.graph("merge_products", || passes::merge_products(&graph, target))?
-        }
-        Mode::Eager => graph,
-    };
-    let graph = stages.graph("stage", || passes::fold(&passes::stage(&graph, target)?))?;
-    let graph = stages.graph("layout", || passes::layout(&graph))?;
-    let fusion =
-        stages.run("fuse", |f: &fuse::FusionPlan| f.print(&graph), || Ok(fuse::fuse(&graph, target, options.mode, options.numerics)))?;
+    use OptionalStage::{Fold, FoldScale, Layout, MergeProducts, Siblings};
+    // Eager mode runs what the user wrote, one kernel for each operation; stages that look past one are not for it.
+    let across = options.mode == Mode::Compiled;
+    let with = |stage: OptionalStage| !options.without.contains(&stage);
+    let fold = |graph: Graph| if with(Fold) { passes::fold(&graph) } else { Ok(graph) };
+    let mut graph = stages.graph("capture", || Ok(graph.clone()))?;
+    graph = stages.graph("decompose", || passes::decompose(&graph))?;
+    graph = stages.graph("fold", || fold(graph))?;
+    if across && with(FoldScale) {
+        graph = stages.graph("fold_scale", || fold(passes::fold_scale(&graph)?))?;
+    }
+    if across && with(MergeProducts) {
+        graph = stages.graph("merge_products", || passes::merge_products(&graph, target))?;
+    }
+    graph = stages.graph("stage", || fold(passes::stage(&graph, target)?))?;
+    if with(Layout) {
+        graph = stages.graph("layout", || passes::layout(&graph))?;
+    }
+    let print = |f: &fuse::FusionPlan| f.print(&graph);
+    let mut fusion = stages.run("fuse", print, || Ok(fuse::fuse(&graph, target, options.mode, options.numerics)))?;
+    if across && with(Siblings) {
+        fusion = stages.run("siblings", print, || siblings::join(&graph, fusion, target))?;
+    }
     Ok((graph, fusion))
 }
 

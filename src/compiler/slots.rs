@@ -83,56 +83,70 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[Parts], donate
                 place.insert(*id, slot);
             }
         }
-        let ty = graph.ty(group.root);
         let dies = |plan: &ExecutionPlan, id: &NodeId| {
             let temp = matches!(plan.slots[place[id].0 as usize].role, SlotRole::Temp);
             let given = donated.contains(id) && !taken.values().any(|input| input == id);
             (temp || given) && last_use.get(id) == Some(&at)
         };
-        let output = output_slots.get(&group.root).copied();
         // A result that no caller keeps takes the place of an input that nobody needs any more, if the kernel allows it and the place
         // holds it: padding makes a result larger than its operand. Kernels of parts never allow it.
-        let holds = |plan: &ExecutionPlan, id: &NodeId| plan.slots[place[id].0 as usize].bytes >= ty.num_bytes();
-        let allowed = parts.first().map(|(kernel, _)| &kernel.in_place);
-        let may_take = |id: &NodeId| match output {
-            None => dies(&plan, id) && holds(&plan, id),
-            Some(_) => taken.get(&group.root) == Some(id) && last_use.get(id) == Some(&at),
-        };
-        let over = allowed.and_then(|all| all.iter().find(|(id, _)| may_take(id)));
-        let slot = match over {
-            Some((id, _)) => place[id],
-            None => output.unwrap_or_else(|| take(&mut plan, &mut free, ty.num_bytes())),
-        };
+        let holds = |plan: &ExecutionPlan, id: &NodeId, stored: NodeId| plan.slots[place[id].0 as usize].bytes >= graph.ty(stored).num_bytes();
+        let mut over: Vec<(NodeId, NodeId)> = Vec::new();
+        if let [(kernel, _)] = parts.as_slice() {
+            for stored in group.stored() {
+                let may_take = |id: &NodeId| match output_slots.contains_key(&stored) {
+                    false => dies(&plan, id) && holds(&plan, id, stored),
+                    true => taken.get(&stored) == Some(id) && last_use.get(id) == Some(&at),
+                };
+                let dying = kernel.inputs.iter().filter(|id| may_take(id) && over.iter().all(|(input, _)| input != *id));
+                let mut with = dying.map(|id| over.iter().copied().chain([(*id, stored)]).collect::<Vec<_>>());
+                let found = with.find(|pairs| kernel.may_overwrite(pairs));
+                over = found.unwrap_or(over);
+            }
+        }
+        let mut slots: Vec<(NodeId, SlotId)> = Vec::new();
+        for stored in group.stored() {
+            let slot = match over.iter().find(|(_, result)| *result == stored) {
+                Some((input, _)) => place[input],
+                None => match output_slots.get(&stored) {
+                    Some(slot) => *slot,
+                    None => take(&mut plan, &mut free, graph.ty(stored).num_bytes()),
+                },
+            };
+            slots.push((stored, slot));
+        }
         for id in &inputs {
-            if dies(&plan, id) && place[id] != slot {
+            if dies(&plan, id) && slots.iter().all(|(_, slot)| place[id] != *slot) {
                 free.push(place[id]);
             }
         }
         for (kernel, ranges) in parts {
-            let source = over.map_or(&kernel.source, |(_, source)| source);
-            let (source, params) = bind(source)?;
+            let (source, params) = match over.is_empty() {
+                true => bind(&kernel.source)?,
+                false => bind(&kernel.over(&over)?)?,
+            };
             let source = sources.entry(source.name.clone()).or_insert(source).clone();
             let range = |id: &NodeId, slot: SlotId| match ranges.bytes.get(id) {
                 Some(&(offset_bytes, len)) => SlotRange { slot, offset_bytes, len_bytes: Some(len) },
                 None => slot.into(),
             };
-            let read = kernel.inputs.iter().filter(|id| place[*id] != slot).map(|id| range(id, place[id]));
-            let bindings: Vec<SlotRange> = read.chain([range(&group.root, slot)]).collect();
+            let read = kernel.inputs.iter().filter(|id| over.iter().all(|(input, _)| input != *id)).map(|id| range(id, place[id]));
+            let bindings: Vec<SlotRange> = read.chain(slots.iter().map(|(stored, slot)| range(stored, *slot))).collect();
             plan.dispatch_ranges(&source, bindings, &params, kernel.workgroups);
             infos.push(KernelInfo {
                 name: source.name.clone(),
                 origins: lower::origins(graph, group),
-                ty: ty.clone(),
+                ty: graph.ty(group.root).clone(),
                 flops: kernel.source.flops.eval(&[]),
                 bytes: kernel.source.bytes.eval(&[]),
                 choice: kernel.choice.clone(),
             });
         }
-        place.insert(group.root, slot);
+        place.extend(slots);
     }
     // Results that no kernel makes: inputs and constants handed through.
     for (id, to) in &output_slots {
-        if place.contains_key(id) && fusion.groups.iter().any(|g| g.root == *id) {
+        if place.contains_key(id) && fusion.groups.iter().any(|g| g.stored().any(|stored| stored == *id)) {
             continue;
         }
         let from = match place.get(id) {
@@ -159,14 +173,15 @@ fn taken_by_results(
     let mut taken: HashMap<NodeId, NodeId> = HashMap::new();
     for &input in donated {
         let Some(&last) = last_use.get(&input) else { continue };
-        let mut after = fusion.groups.iter().zip(kernels).enumerate().skip(last);
-        let found = after.find(|(at, (group, parts))| {
-            let fits = graph.ty(group.root).num_bytes() == graph.ty(input).num_bytes() && !taken.contains_key(&group.root);
-            let over = *at > last || parts.iter().any(|(kernel, _)| kernel.in_place.iter().any(|(id, _)| *id == input));
-            fits && over && graph.outputs().iter().any(|(_, output)| *output == group.root)
+        let after = fusion.groups.iter().zip(kernels).enumerate().skip(last);
+        let mut stored = after.flat_map(|(at, (group, parts))| group.stored().map(move |id| (at, parts, id)));
+        let found = stored.find(|(at, parts, id)| {
+            let fits = graph.ty(*id).num_bytes() == graph.ty(input).num_bytes() && !taken.contains_key(id);
+            let over = *at > last || matches!(parts.as_slice(), [(kernel, _)] if kernel.may_overwrite(&[(input, *id)]));
+            fits && over && graph.outputs().iter().any(|(_, output)| output == id)
         });
-        if let Some((_, (group, _))) = found {
-            taken.insert(group.root, input);
+        if let Some((_, _, id)) = found {
+            taken.insert(id, input);
         }
     }
     taken

@@ -1,35 +1,60 @@
 //! Kernels that write over one of their inputs.
 
 use crate::index::Atom;
-use crate::ir::{BufferId, Expr, Kernel, Lanes, Stmt};
+use crate::ir::{BufferId, Expr, ExprId, Kernel, Lanes, Stmt};
 
 impl Kernel {
-    /// The same kernel with its result in the place of `input`, bound once for reading and writing; `None` where an invocation reads
-    /// another element of the input than the one it writes, or where the two differ in element type. The kernel must store once.
-    pub fn in_place(&self, input: BufferId) -> Option<Kernel> {
-        let [Stmt::Store { buffer: output, index, value }] = self.body.as_slice() else { return None };
-        let (from, to) = (self.code.buffers.get(input.0 as usize)?, self.code.buffers.get(output.0 as usize)?);
-        if from.dtype != to.dtype || from.written {
+    /// The same kernel with results in the place of inputs: each pair is an input and the output that takes its place, bound once for reading
+    /// and writing. `None` where an invocation reads another element of the input than the one it writes, where the two differ in element
+    /// type, or where something is read after a store.
+    pub fn in_place(&self, pairs: &[(BufferId, BufferId)]) -> Option<Kernel> {
+        // Values of several results are computed before the first is stored.
+        let first_store = self.body.iter().position(|s| matches!(s, Stmt::Store { .. }))?;
+        let (before, stores) = self.body.split_at(first_store);
+        let kept = |s: &Stmt| matches!(s, Stmt::Store { index, value, .. } if !reads_data(index) && (stores.len() == 1 || self.is_local(*value)));
+        if !before.iter().all(|s| matches!(s, Stmt::Declare { .. })) || !stores.iter().all(kept) {
             return None;
         }
-        let own = |(expr, _): &(Expr, _)| !matches!(expr, Expr::Load { buffer, index: read } if *buffer == input && read != index);
-        if !self.code.exprs.iter().all(own) || reads_data(index) {
-            return None;
+        for (at, &(input, output)) in pairs.iter().enumerate() {
+            let (from, to) = (self.code.buffers.get(input.0 as usize)?, self.code.buffers.get(output.0 as usize)?);
+            if from.dtype != to.dtype || from.written || pairs[..at].iter().any(|(i, o)| *i == input || *o == output) {
+                return None;
+            }
+            let written = stores.iter().find_map(|s| match s {
+                Stmt::Store { buffer, index, .. } if *buffer == output => Some(index),
+                _ => None,
+            })?;
+            let own = |(expr, _): &(Expr, _)| !matches!(expr, Expr::Load { buffer, index } if *buffer == input && index != written);
+            if !self.code.exprs.iter().all(own) {
+                return None;
+            }
         }
-        // The input's binding goes; those after it move down.
+        // The inputs' bindings go; those after them move down.
         let place = |b: BufferId| {
-            let b = if b == input { *output } else { b };
-            if b > input { BufferId(b.0 - 1) } else { b }
+            let b = pairs.iter().find(|(input, _)| *input == b).map_or(b, |(_, output)| *output);
+            BufferId(b.0 - pairs.iter().filter(|(input, _)| *input < b).count() as u32)
         };
         let mut kernel = self.clone();
-        kernel.code.buffers.remove(input.0 as usize);
+        let mut at = 0;
+        kernel.code.buffers.retain(|_| {
+            at += 1;
+            pairs.iter().all(|(input, _)| input.0 != at - 1)
+        });
         for (expr, _) in &mut kernel.code.exprs {
             if let Expr::Load { buffer, .. } = expr {
                 *buffer = place(*buffer);
             }
         }
-        kernel.body = vec![Stmt::Store { buffer: place(*output), index: index.clone(), value: *value }];
+        for stmt in &mut kernel.body {
+            if let Stmt::Store { buffer, .. } = stmt {
+                *buffer = place(*buffer);
+            }
+        }
         Some(kernel)
+    }
+
+    fn is_local(&self, value: ExprId) -> bool {
+        matches!(self.code.exprs.get(value.0 as usize), Some((Expr::Local(_), _)))
     }
 }
 

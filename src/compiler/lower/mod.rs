@@ -20,10 +20,10 @@ use crate::compiler::tune::Tuning;
 use crate::error::{Error, Result};
 use crate::graph::{BinaryOp, Graph, NodeId, Op, Prim, TensorType, UnaryOp};
 use crate::ops;
-use kernels_gen::emit::Numerics;
+use kernels_gen::emit::{self, Numerics};
 use kernels_gen::heroes::tiles::Candidates;
 use kernels_gen::index::{Index, flatten, unflatten};
-use kernels_gen::ir::{BufferId, Builder, ExprId, LocalId};
+use kernels_gen::ir::{BufferId, Builder, ExprId, Kernel, LocalId};
 use kernels_gen::scalar::Literal;
 use kernels_gen::{DType, KernelSource, ScalarType, Target};
 
@@ -39,12 +39,39 @@ pub struct LoweredKernel {
     pub choice: Option<HeroChoice>,
     /// Printed loop IR, or the hero's problem and configuration.
     pub loops: String,
-    /// Nodes it reads, in order of binding; the node it writes is bound last.
+    /// Nodes it reads, in order of binding; the nodes it writes are bound last, in the order of [`Group::stored`].
     pub inputs: Vec<NodeId>,
     /// Workgroups in x, y, z.
     pub workgroups: [u32; 3],
-    /// The kernel that writes over an input, for each input that allows it: the input is not bound apart from the result then.
-    pub in_place: Vec<(NodeId, KernelSource)>,
+    /// What can write over its inputs, where something can.
+    pub overwriting: Option<Overwriting>,
+}
+
+/// The loop IR of a kernel whose results may take the place of inputs.
+#[derive(Debug, Clone)]
+pub struct Overwriting {
+    kernel: Kernel,
+    buffers: HashMap<NodeId, BufferId>,
+    numerics: Numerics,
+}
+
+impl LoweredKernel {
+    fn overwriting(&self, pairs: &[(NodeId, NodeId)]) -> Option<(Kernel, Numerics)> {
+        let all = self.overwriting.as_ref()?;
+        let buffers = |(input, stored): &(NodeId, NodeId)| Some((*all.buffers.get(input)?, *all.buffers.get(stored)?));
+        Some((all.kernel.in_place(&pairs.iter().map(buffers).collect::<Option<Vec<_>>>()?)?, all.numerics))
+    }
+
+    /// Whether stored nodes can take the place of inputs; each pair is an input and the stored node.
+    pub fn may_overwrite(&self, pairs: &[(NodeId, NodeId)]) -> bool {
+        self.overwriting(pairs).is_some()
+    }
+
+    /// The kernel whose stored nodes take the place of inputs, which are not bound apart from them.
+    pub fn over(&self, pairs: &[(NodeId, NodeId)]) -> Result<KernelSource> {
+        let (kernel, numerics) = self.overwriting(pairs).ok_or_else(|| Error::internal("a kernel writes over an input that it reads"))?;
+        Ok(emit::kernel(&kernel, numerics)?)
+    }
 }
 
 /// The configuration that a hero's kernel has.
@@ -133,9 +160,15 @@ impl<'a> Lowering<'a> {
         buffer
     }
 
-    /// The buffer the group writes; to be made after all loads, so that it is bound last.
+    /// The buffer the group's root is written to; to be made after all loads, so that it is bound last.
     fn output(&mut self) -> BufferId {
-        self.builder.buffer("out", self.ty(self.group.root).dtype, true)
+        self.output_of(self.group.root, 0)
+    }
+
+    /// The buffer the `nth` stored node of the group is written to.
+    fn output_of(&mut self, id: NodeId, nth: usize) -> BufferId {
+        let name = if nth == 0 { "out".to_string() } else { format!("out{nth}") };
+        self.builder.buffer(name, self.ty(id).dtype, true)
     }
 
     /// Value of `id` at the coordinates of each lane.
@@ -425,7 +458,7 @@ fn label(graph: &Graph, group: &Group) -> String {
 pub(super) fn origins(graph: &Graph, group: &Group) -> Vec<String> {
     // A repeated constant is one node wherever it is used, and would name the first operation that used it in every kernel.
     let repeats = |id: &NodeId| matches!(graph.node(*id).op, Op::Prim(Prim::Broadcast { .. }));
-    let own = group.members.iter().filter(|id| !repeats(id) || **id == group.root);
+    let own = group.members.iter().filter(|id| !repeats(id) || group.stored().any(|stored| stored == **id));
     let mut names: Vec<String> = Vec::new();
     for &id in own {
         let name = &graph.origins()[graph.node(id).origin.0 as usize];
@@ -457,5 +490,5 @@ fn flops(graph: &Graph, group: &Group) -> u64 {
 
 /// Bytes of the tensors a group reads and writes, each once.
 fn bytes(graph: &Graph, group: &Group, inputs: &[NodeId]) -> u64 {
-    inputs.iter().chain([&group.root]).map(|&id| graph.ty(id).num_bytes()).sum()
+    inputs.iter().copied().chain(group.stored()).map(|id| graph.ty(id).num_bytes()).sum()
 }

@@ -228,7 +228,7 @@ fn with_schedule(
     };
     Ok(LoweredKernel {
         choice: None,
-        in_place: Vec::new(),
+        overwriting: None,
         source: emit::kernel(&kernel, numerics)?,
         loops: kernel.to_string(),
         inputs,

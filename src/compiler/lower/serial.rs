@@ -377,7 +377,7 @@ impl Serial<'_> {
         };
         Ok(LoweredKernel {
             choice: None,
-            in_place: Vec::new(),
+            overwriting: None,
             source: emit::kernel(&kernel, numerics)?,
             loops: kernel.to_string(),
             inputs,
