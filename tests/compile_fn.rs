@@ -409,5 +409,9 @@ fn the_explanation_is_text_and_json() -> Result<()> {
     let json: serde_json::Value = serde_json::from_str(&explained.to_json()?).expect("JSON");
     assert_eq!(json["parts"][0]["kernels"][0]["flops"], explained.parts[0].kernels[0].flops);
     assert_eq!(json["compilations"][0]["reason"], "first");
+    assert_eq!(explained.parts[0].kernels[0].ms, None);
+    let timed = f.explain_timed()?;
+    assert!(timed.parts[0].kernels.iter().all(|kernel| kernel.ms.is_some_and(|ms| ms > 0.0)), "{timed}");
+    assert!(timed.to_string().contains(" ms, "), "{timed}");
     Ok(())
 }

@@ -6,13 +6,14 @@ use graph_common::*;
 use kernels_gen::threefry::Key;
 use kernels_gen::{AdapterClass, Target};
 use sublane::DType;
-use sublane::capture::capture;
-use sublane::compiler::{CompileOptions, Compiled, Mode, compile};
+use sublane::capture::{Traced, capture};
+use sublane::compiler::{CompileOptions, Compiled, Mode, OptionalStage, compile};
 use sublane::graph::Graph;
 use sublane::ops::attention::Attention;
 use sublane::ops::loss::LossReduction;
 use sublane::ops::prelude::*;
 use sublane::ops::resize::Interpolation;
+use sublane::plan::SlotRole;
 use sublane::suite::samples::{self, LlamaSizes};
 
 fn compiled(graph: &Graph, target: &Target) -> Compiled {
@@ -90,6 +91,87 @@ fn broadcasting_and_views_cost_no_kernel() {
         sum.transpose(&[2, 0, 1])?.slice(&[1, 0, 2], &[7, 6, 5])?.pad(&[0, 1, 0], &[2, 0, 1], 3.0)
     });
     kernels(&graph.expect("records"), 1);
+}
+
+#[test]
+fn elementwise_results_of_one_size_are_one_kernel() {
+    let two = |f: fn(&Traced, &Traced) -> sublane::Result<(Traced, Traced)>| {
+        capture(|t| {
+            let (x, y) = (t.input("x", [300, 70], DType::F32)?, t.input("y", [300, 70], DType::F32)?);
+            f(&x, &y)
+        })
+        .expect("records")
+    };
+    // Two results of the same operands, of different shape and element type too.
+    kernels(&two(|x, y| Ok((x.add(y)?, x.mul(y)?.reshape(&[21_000])?))), 1);
+    kernels(&two(|x, y| Ok((x.add(y)?, x.less(y)?))), 1);
+    // A result that the other one starts from.
+    kernels(&two(|x, y| x.add(y).and_then(|sum| Ok((sum.clone(), sum.exp()?)))), 1);
+    // Not where the other one needs it elsewhere, nor where it comes back through another kernel.
+    kernels(&two(|x, y| x.add(y).and_then(|sum| Ok((sum.clone(), sum.transpose(&[1, 0])?.exp()?)))), 2);
+    kernels(&two(|x, y| x.add(y).and_then(|sum| Ok((sum.clone(), sum.sub(&sum.max(&[1], true)?.max(&[0], true)?)?)))), 4);
+    // Large results that share nothing are two kernels, small ones are one.
+    let apart = |rows: usize| {
+        capture(|t| Ok((t.input("x", [rows, 70], DType::F32)?.exp()?, t.input("y", [rows, 70], DType::F32)?.sin()?))).expect("records")
+    };
+    kernels(&apart(300), 2);
+    kernels(&apart(3), 1);
+    // What only the joined kernels read is not stored.
+    let graph = two(|x, y| x.add(y).and_then(|sum| Ok((sum.exp()?, sum.sin()?))));
+    kernels(&graph, 1);
+    let compiled = compiled(&graph, &Target::webgpu());
+    assert!(!compiled.plan().slots.iter().any(|slot| slot.role == SlotRole::Temp), "{}", compiled.fusion());
+    let without = CompileOptions { without: [OptionalStage::Siblings].into(), ..CompileOptions::default() };
+    assert_eq!(compile(&graph, &Target::webgpu(), &without).expect("compiles").kernels().len(), 3);
+}
+
+/// A kernel with several results binds no more buffers than the target has.
+#[test]
+fn joined_kernels_stay_within_the_bindings() {
+    let graph = capture(|t| {
+        let x = t.input("x", [64], DType::F32)?;
+        (0..20).map(|i| Ok((format!("y{i}"), x.mul(&t.input(format!("x{i}"), [64], DType::F32)?)?))).collect::<sublane::Result<Vec<_>>>()
+    });
+    let graph = graph.expect("records");
+    for target in Target::presets() {
+        let compiled = compiled(&graph, &target);
+        let most = compiled.plan().kernels.iter().map(|k| k.bindings.len()).max().unwrap_or(0);
+        assert!(most <= target.max_storage_buffers as usize && compiled.kernels().len() < 20, "{most} buffers\n{}", compiled.fusion());
+    }
+}
+
+/// A step of an LSTM: the product with the state, and one kernel for the cell and the state.
+#[test]
+fn a_step_of_a_recurrent_layer_is_two_kernels() {
+    let steps = |steps: usize| {
+        let graph = sublane::suite::networks::lstm(Key::new(1), steps, 32).expect("records");
+        compiled(&graph, &Target::software()).kernels().len()
+    };
+    assert_eq!(steps(9) - steps(5), 2 * 4);
+}
+
+/// Updates of several parameters and their moments, whose memory is given, take no further memory.
+#[test]
+fn joined_kernels_write_over_donated_inputs() {
+    let graph = capture(|t| {
+        let mut results = Vec::new();
+        for i in 0..3 {
+            let [p, m, g] = ["p", "m", "g"].map(|name| t.input(format!("{name}{i}"), [40, 8], DType::F32));
+            let (p, m, g) = (p?, m?, g?);
+            let moved = m.mul_scalar(0.9)?.add(&g)?;
+            results.push((format!("new p{i}"), p.sub(&moved.mul_scalar(0.1)?)?));
+            results.push((format!("new m{i}"), moved));
+        }
+        Ok(results)
+    });
+    let donate = (0..3).flat_map(|i| [format!("p{i}"), format!("m{i}")]).collect();
+    let options = CompileOptions { donate, ..CompileOptions::default() };
+    for target in Target::presets() {
+        let compiled = compile(graph.as_ref().expect("records"), &target, &options).expect("compiles");
+        let further = compiled.plan().slots.iter().filter(|slot| matches!(slot.role, SlotRole::Temp | SlotRole::Output)).count();
+        assert_eq!(further, 0, "{}", compiled.fusion());
+        assert!(compiled.kernels().len() <= 3, "{}", compiled.fusion());
+    }
 }
 
 #[test]

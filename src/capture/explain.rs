@@ -8,7 +8,10 @@ use serde::Serialize;
 use crate::capture::difference::Reason;
 use crate::capture::owner::{Owner, Part};
 use crate::compiler::Compiled;
+use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::session::Session;
+use crate::tensor::HostTensor;
 
 /// Graphs of a compiled function, its graph breaks and what tells its parts apart. `Display` prints it.
 #[derive(Debug, Clone, Serialize)]
@@ -108,6 +111,8 @@ pub struct KernelLine {
     pub flops: u64,
     /// Bytes read and written.
     pub bytes: u64,
+    /// Milliseconds of a run, if [`CompiledFn::explain_timed`](crate::capture::CompiledFn::explain_timed) measured it.
+    pub ms: Option<f64>,
 }
 
 /// A fusion that was not made.
@@ -151,6 +156,22 @@ impl Explanation {
         }
     }
 
+    /// [`Explanation::of`] with the time of each kernel.
+    pub(super) fn timed(owner: &Owner, device: &Device) -> Result<Self> {
+        let mut explanation = Explanation::of(owner);
+        let parts: Vec<(u32, Compiled)> = owner.known().parts.iter().map(|part| (part.id, part.compiled().clone())).collect();
+        for info in &mut explanation.parts {
+            // Another thread may have dropped the part meanwhile.
+            let Some((_, compiled)) = parts.iter().find(|(id, _)| *id == info.part) else { continue };
+            let zeros = |port: &crate::compiler::Port| HostTensor::zeros(port.ty.dtype, port.ty.shape.clone());
+            let tensors: Vec<HostTensor> = compiled.inputs().iter().map(zeros).collect::<Result<_>>()?;
+            let inputs: Vec<(&str, &HostTensor)> = compiled.inputs().iter().map(|port| port.name.as_str()).zip(&tensors).collect();
+            let times = Session::load(device, compiled)?.kernel_ms(&inputs)?;
+            info.kernels.iter_mut().zip(times).for_each(|(kernel, ms)| kernel.ms = Some(ms));
+        }
+        Ok(explanation)
+    }
+
     /// The same as JSON.
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string_pretty(self).map_err(|error| Error::internal("an explanation does not become JSON").with_source(error))
@@ -182,16 +203,17 @@ impl PartInfo {
 }
 
 fn kernels(compiled: &Compiled) -> Vec<KernelLine> {
-    let line = |(kernel, group): (&crate::compiler::KernelInfo, &crate::compiler::GroupInfo)| KernelLine {
+    let line = |kernel: &crate::compiler::KernelInfo| KernelLine {
         name: kernel.name.clone(),
         result: kernel.ty.to_string(),
-        kind: group.kind.clone(),
-        members: group.members.clone(),
+        kind: compiled.groups().get(kernel.group).map_or_else(String::new, |group| group.kind.clone()),
+        members: compiled.groups().get(kernel.group).map_or_else(Vec::new, |group| group.members.clone()),
         origins: kernel.origins.clone(),
         flops: kernel.flops,
         bytes: kernel.bytes,
+        ms: None,
     };
-    compiled.kernels().iter().zip(compiled.groups()).map(line).collect()
+    compiled.kernels().iter().map(line).collect()
 }
 
 impl fmt::Display for Explanation {
@@ -225,7 +247,8 @@ impl fmt::Display for Explanation {
             )?;
             writeln!(f, "compiled in {:.1} ms): {} -> {}", part.compile_seconds * 1e3, part.inputs.join(", "), part.outputs.join(", "))?;
             for k in &part.kernels {
-                writeln!(f, "  {} {} ({}): {} FLOPs, {} bytes, {}", k.name, k.result, k.kind, k.flops, k.bytes, k.members.join(" "))?;
+                let ms = k.ms.map_or_else(String::new, |ms| format!("{ms:.3} ms, "));
+                writeln!(f, "  {} {} ({}): {} FLOPs, {} bytes, {ms}{}", k.name, k.result, k.kind, k.flops, k.bytes, k.members.join(" "))?;
             }
             for r in &part.refusals {
                 match &r.group {

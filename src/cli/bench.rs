@@ -7,9 +7,10 @@ use super::progress::Bars;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use sublane::progress::{Cancel, Work};
-use sublane::suite::bench::{self, CASES, Case, Choice};
+use sublane::suite::bench::{self, Again, CASES, Case, Choice};
 use sublane::{Result, files};
 
 /// Every benchmark at once.
@@ -56,7 +57,9 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
         super::Cli::command().error(ErrorKind::ArgumentConflict, message).exit();
     }
     html.iter().try_for_each(files::check_writable)?;
-    let choice = Choice { seed: options.seed, quick: *quick, models: models.clone(), batches: batches.clone(), graph: graph.clone() };
+    let again = again(options);
+    let choice =
+        Choice { seed: options.seed, quick: *quick, models: models.clone(), batches: batches.clone(), graph: graph.clone(), again };
     let device = super::device::open(options)?;
     let bars = Bars::new(options);
     let findings = bench::run(&super::device::loader(&device, options), &cases, &choice, &Work::new(&bars, Cancel::new()))?;
@@ -68,4 +71,15 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     }
     output::report(&report, options)?;
     Ok(if findings.faults.is_empty() { Outcome::Passed } else { Outcome::Failed })
+}
+
+/// This program again, on the same adapter, for one first call. `None` where the system does not say where the program lies.
+fn again(options: &Options) -> Option<Again> {
+    let program = std::env::current_exe().ok()?;
+    let mut command: Vec<OsString> = vec![program.into(), "first-call".into(), "--seed".into(), options.seed.to_string().into()];
+    command.extend(["--limits".into(), options.limits.name().into()]);
+    options.adapter.iter().for_each(|adapter| command.extend(["--adapter".into(), adapter.into()]));
+    options.memory_limit.iter().for_each(|bytes| command.extend(["--memory-limit".into(), bytes.to_string().into()]));
+    let scratch = std::env::temp_dir().join(format!("sublane-first-calls-{}", std::process::id()));
+    Some(Again { command, scratch })
 }

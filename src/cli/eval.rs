@@ -1,12 +1,11 @@
 //! `sublane eval`: accuracy of an image classifier.
 
-use super::model::{self, ModeName, ModelFile};
+use super::model::{self, Compilation, ModelFile};
 use super::options::Options;
 use super::output::{self, Outcome};
 use super::progress::Bars;
 use clap::{Args, ValueEnum};
 use sublane::Result;
-use sublane::compiler::CompileOptions;
 use sublane::progress::{Cancel, Work};
 use sublane::suite::eval::{DataSet, Preparation, evaluate};
 
@@ -36,9 +35,8 @@ pub(super) struct Command {
     /// Order of the channels
     #[arg(long, value_enum, default_value_t = Order::Rgb)]
     order: Order,
-    /// How operations are grouped into kernels
-    #[arg(long, value_enum, default_value_t = ModeName::Compiled)]
-    mode: ModeName,
+    #[command(flatten)]
+    compilation: Compilation,
 }
 
 /// Values of `--order`.
@@ -67,11 +65,11 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let imported = command.model.import(command.batch, Default::default())?;
     let images = command.dataset.read()?;
     let device = super::device::open(options)?;
-    let mode = command.mode.mode();
+    let compilation = command.compilation.options();
     let bars = Bars::new(options);
     let work = Work::new(&bars, Cancel::new());
     let loader = super::device::loader(&device, options);
-    let (session, loaded) = loader.load(&imported.graph, &CompileOptions { mode, ..CompileOptions::default() }, &work)?;
+    let (session, loaded) = loader.load(&imported.graph, &compilation, &work)?;
     let compiled = session.compiled();
     let preparation = command.preparation();
     let found = evaluate(&session, &images, &preparation, command.limit, &work)?;
@@ -85,7 +83,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     report.field("std", "std", preparation.std.into_iter().map(as_written).collect::<Vec<_>>(), "");
     report.field("order", "order", if preparation.reversed { "bgr" } else { "rgb" }, "");
     report.field("batch", "batch", compiled.inputs().first().and_then(|p| p.ty.shape.first().copied()), "");
-    report.field("mode", "mode", mode.name(), "");
+    report.field("mode", "mode", compilation.mode.name(), "");
     report.field("kernels", "kernels", compiled.plan().num_dispatches(), "");
     super::device::loaded(&mut report, &loaded, options);
     report.field("correct", "correct", found.correct, "");

@@ -1,6 +1,6 @@
 //! `sublane explain`: what the compiler makes of a model, and why.
 
-use super::model::{self, ModeName, ModelFile};
+use super::model::{self, Compilation, ModelFile};
 use super::options::Options;
 use super::output::{self, Outcome};
 use super::progress::Bars;
@@ -8,9 +8,12 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use sublane::compiler::tune::Measured;
 use sublane::compiler::{CompileOptions, Compiled};
+use sublane::kernels_gen::threefry::Key;
 use sublane::progress::{Cancel, Work};
 use sublane::report::{Column, Table};
-use sublane::{Error, Result, files};
+use sublane::session::Session;
+use sublane::suite::inputs::Inputs;
+use sublane::{Error, HostTensor, Result, files};
 
 /// A model and where to write the details.
 #[derive(Debug, Args)]
@@ -20,9 +23,11 @@ pub(super) struct Command {
     /// Size of a first dimension that the model leaves open
     #[arg(long, value_name = "N", default_value = "1", value_parser = model::batch, allow_negative_numbers = true)]
     batch: usize,
-    /// How operations are grouped into kernels
-    #[arg(long, value_enum, default_value_t = ModeName::Compiled)]
-    mode: ModeName,
+    #[command(flatten)]
+    compilation: Compilation,
+    /// Also run the model once, on random inputs, and measure each kernel
+    #[arg(long)]
+    profile: bool,
     /// Folder to write the text of each stage and each kernel to; made if it is not there
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
@@ -31,9 +36,8 @@ pub(super) struct Command {
 pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let imported = command.model.import(command.batch, Default::default())?;
     let device = super::device::open(options)?;
-    let wanted = CompileOptions { mode: command.mode.mode(), ..CompileOptions::default() };
     // The times of the stages are part of the answer, so the graph is compiled even if it is known.
-    let wanted = CompileOptions { keep_stages: true, ..wanted };
+    let wanted = CompileOptions { keep_stages: true, ..command.compilation.options() };
     let bars = Bars::new(options);
     let loader = super::device::loader(&device, options);
     let (compiled, loaded) = loader.compile(&imported.graph, &wanted, &Work::new(&bars, Cancel::new()))?;
@@ -53,7 +57,17 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     report.field("bytes", "bytes read and written", total(|k| k.bytes), "");
     report.field("memory_bytes", "device memory", model::memory_bytes(&compiled), "bytes");
     super::device::loaded(&mut report, &loaded, options);
-    report.table(kernels(&compiled));
+    let times = match command.profile {
+        true => {
+            let tensors = Inputs::read(&[])?.tensors(compiled.inputs(), Key::new(options.seed))?;
+            let named: Vec<(&str, &HostTensor)> =
+                compiled.inputs().iter().zip(&tensors).map(|(port, (_, tensor))| (port.name.as_str(), tensor)).collect();
+            let session = Session::load(&device, &compiled)?;
+            session.kernel_ms(&named)?
+        }
+        false => Vec::new(),
+    };
+    report.table(kernels(&compiled, &times));
     report.further_table("stages", "Stages", stages(&compiled));
     report.further_table("groups", "Groups", groups(&compiled));
     report.further_table("refusals", "Not fused", refusals(&compiled));
@@ -94,23 +108,26 @@ fn measured(problems: &[Measured]) -> Table {
     table
 }
 
-fn kernels(compiled: &Compiled) -> Table {
+/// One row a dispatch, with `times` in milliseconds if they were measured.
+fn kernels(compiled: &Compiled, times: &[f64]) -> Table {
     let columns = [
         ("kernel", "kernel"),
         ("type", "result"),
         ("flops", "FLOPs"),
         ("bytes", "bytes"),
+        ("ms", "ms"),
         ("config", "tiles"),
         ("chosen_by", "chosen by"),
         ("origins", "origin nodes"),
     ];
     let mut table = Table::new(&columns.map(|(key, title)| Column::new(key, title)));
-    for kernel in compiled.kernels() {
+    for (at, kernel) in compiled.kernels().iter().enumerate() {
+        let ms = times.get(at).copied();
         let (name, ty) = (kernel.name.as_str(), kernel.ty.to_string());
         let config = kernel.choice.as_ref().map(|c| c.config.as_str());
         let by = kernel.choice.as_ref().map(|c| if c.tuned { "measurement" } else { "table" });
         let (flops, bytes) = (kernel.flops.into(), kernel.bytes.into());
-        table.row([name.into(), ty.into(), flops, bytes, config.into(), by.into(), kernel.origins.clone().into()]);
+        table.row([name.into(), ty.into(), flops, bytes, ms.into(), config.into(), by.into(), kernel.origins.clone().into()]);
     }
     table
 }

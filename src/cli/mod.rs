@@ -10,6 +10,7 @@ mod device;
 mod devices;
 mod eval;
 mod explain;
+mod first_call;
 mod kernels;
 mod model;
 mod motifs;
@@ -49,6 +50,9 @@ enum Command {
     Explain(explain::Command),
     /// Measure the adapter, kernels and models
     Bench(bench::Command),
+    /// One first call, for `bench start`
+    #[command(hide = true)]
+    FirstCall(first_call::Command),
     /// List or remove what is remembered: measured tiles, compiled graphs, pipelines
     #[command(subcommand)]
     Cache(cache::Command),
@@ -72,6 +76,7 @@ pub fn main() -> ExitCode {
         Command::Eval(command) => eval::run(command, &cli.options),
         Command::Explain(command) => explain::run(command, &cli.options),
         Command::Bench(command) => bench::run(command, &cli.options),
+        Command::FirstCall(command) => first_call::run(command, &cli.options),
         Command::Cache(command) => cache::run(command, &cli.options),
         Command::Kernels(command) => kernels::run(command, &cli.options),
         Command::Motifs(command) => motifs::run(command, &cli.options),

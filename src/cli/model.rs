@@ -1,11 +1,12 @@
 //! What the commands on ONNX models share.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use sublane::Result;
-use sublane::compiler::{Compiled, Mode};
+use sublane::compiler::{CompileOptions, Compiled, Mode, OptionalStage};
 use sublane::import::onnx::{self, ImportOptions};
 use sublane::report::{Column, Table};
 use sublane::suite::profile::KernelTime;
@@ -19,6 +20,29 @@ pub(super) struct ModelFile {
     /// Size of a named dimension that the model leaves open; repeat for several
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim)]
     dims: Vec<(String, usize)>,
+}
+
+/// How a model is compiled.
+#[derive(Debug, Args)]
+pub(super) struct Compilation {
+    /// How operations are grouped into kernels
+    #[arg(long, value_enum, default_value_t = ModeName::Compiled)]
+    pub mode: ModeName,
+    /// Stages of the compiler to leave out, to find the one that breaks a model
+    #[arg(long, value_name = "STAGE", value_delimiter = ',', value_parser = stages())]
+    without: Vec<String>,
+}
+
+fn stages() -> PossibleValuesParser {
+    PossibleValuesParser::new(OptionalStage::ALL.map(OptionalStage::name))
+}
+
+impl Compilation {
+    /// The compiler's options.
+    pub(super) fn options(&self) -> CompileOptions {
+        let without = OptionalStage::ALL.into_iter().filter(|stage| self.without.iter().any(|name| name == stage.name())).collect();
+        CompileOptions { mode: self.mode.mode(), without, ..CompileOptions::default() }
+    }
 }
 
 /// Values of `--mode`.

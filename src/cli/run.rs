@@ -1,6 +1,6 @@
 //! `sublane run`: runs a model on inputs from files or at random.
 
-use super::model::{self, ModeName, ModelFile};
+use super::model::{self, Compilation, ModelFile};
 use super::options::Options;
 use super::output::{self, Outcome};
 use super::progress::Bars;
@@ -8,7 +8,6 @@ use clap::Args;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Instant;
-use sublane::compiler::CompileOptions;
 use sublane::graph::TensorType;
 use sublane::import::npy;
 use sublane::kernels_gen::threefry::Key;
@@ -37,9 +36,8 @@ pub(super) struct Command {
     /// Size of a first dimension that the model leaves open and no file states
     #[arg(long, value_name = "N", default_value = "1", value_parser = model::batch, allow_negative_numbers = true)]
     batch: usize,
-    /// How operations are grouped into kernels
-    #[arg(long, value_enum, default_value_t = ModeName::Compiled)]
-    mode: ModeName,
+    #[command(flatten)]
+    compilation: Compilation,
     /// Measure each kernel
     #[arg(long)]
     profile: bool,
@@ -53,11 +51,11 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     }
     let device = super::device::open(options)?;
     let start = Instant::now();
-    let mode = command.mode.mode();
+    let compilation = command.compilation.options();
     let bars = Bars::new(options);
     let work = Work::new(&bars, Cancel::new());
     let loader = super::device::loader(&device, options);
-    let (compiled, loaded) = loader.compile(&imported.graph, &CompileOptions { mode, ..CompileOptions::default() }, &work)?;
+    let (compiled, loaded) = loader.compile(&imported.graph, &compilation, &work)?;
     let compile_ms = ms_since(start);
     let tensors = given.tensors(compiled.inputs(), Key::new(options.seed))?;
     let session = Session::load(&device, &compiled)?;
@@ -87,7 +85,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let mut report = super::device::report("run", &device, options);
     report.field("model", "model", command.model.path.display().to_string(), "");
     report.field("opset", "operator set", imported.opset, "");
-    report.field("mode", "mode", mode.name(), "");
+    report.field("mode", "mode", compilation.mode.name(), "");
     report.field("kernels", "kernels", compiled.plan().num_dispatches(), "");
     report.field("memory_bytes", "device memory", model::memory_bytes(&compiled), "bytes");
     report.field("compile_ms", "compilation", compile_ms, "ms");

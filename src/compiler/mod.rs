@@ -117,6 +117,8 @@ pub struct KernelInfo {
     pub flops: u64,
     /// Bytes read and written, each tensor once.
     pub bytes: u64,
+    /// Its group's place in [`Compiled::groups`]; kernels of parts share one.
+    pub group: usize,
     /// The configuration, if it is built around a matrix product or a convolution.
     pub choice: Option<HeroChoice>,
 }

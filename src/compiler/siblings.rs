@@ -75,7 +75,8 @@ impl Joiner<'_> {
     /// Earlier groups that it may pay to join: the makers and the other readers of what a group reads, and `small` ones.
     fn candidates(&self, at: usize, small: &[usize]) -> Vec<usize> {
         let makers = self.loads[at].iter().filter_map(|id| self.maker.get(id)).copied();
-        let readers = self.loads[at].iter().filter_map(|id| self.readers.get(id)).flat_map(|all| all.range(..at).rev().take(MAX_CANDIDATES));
+        let readers =
+            self.loads[at].iter().filter_map(|id| self.readers.get(id)).flat_map(|all| all.range(..at).rev().take(MAX_CANDIDATES));
         let found: BTreeSet<usize> = makers.chain(readers.copied()).chain(small.iter().rev().take(MAX_CANDIDATES).copied()).collect();
         found.into_iter().rev().filter(|other| *other != at && self.map_elems(*other) == self.map_elems(at)).take(MAX_CANDIDATES).collect()
     }

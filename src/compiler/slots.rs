@@ -90,7 +90,8 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[Parts], donate
         };
         // A result that no caller keeps takes the place of an input that nobody needs any more, if the kernel allows it and the place
         // holds it: padding makes a result larger than its operand. Kernels of parts never allow it.
-        let holds = |plan: &ExecutionPlan, id: &NodeId, stored: NodeId| plan.slots[place[id].0 as usize].bytes >= graph.ty(stored).num_bytes();
+        let holds =
+            |plan: &ExecutionPlan, id: &NodeId, stored: NodeId| plan.slots[place[id].0 as usize].bytes >= graph.ty(stored).num_bytes();
         let mut over: Vec<(NodeId, NodeId)> = Vec::new();
         if let [(kernel, _)] = parts.as_slice() {
             for stored in group.stored() {
@@ -139,6 +140,7 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[Parts], donate
                 ty: graph.ty(group.root).clone(),
                 flops: kernel.source.flops.eval(&[]),
                 bytes: kernel.source.bytes.eval(&[]),
+                group: at,
                 choice: kernel.choice.clone(),
             });
         }

@@ -6,7 +6,7 @@ use crate::suite::bench::Findings;
 use serde_json::Value;
 
 /// Columns of every benchmark. `share` is the part of what `probe` reached in the same run.
-const COLUMNS: [Column; 16] = [
+const COLUMNS: [Column; 19] = [
     Column::new("name", "name"),
     Column::new("median_ms", "ms"),
     Column::new("gflops", "GFLOP/s"),
@@ -20,6 +20,9 @@ const COLUMNS: [Column; 16] = [
     Column::new("mode", "mode"),
     Column::new("batch", "batch"),
     Column::new("bytes", "bytes"),
+    Column::new("generated", "generated"),
+    Column::new("measured", "measured"),
+    Column::new("probes_run", "probes"),
     Column::new("images_per_s", "images/s"),
     Column::new("samples_per_s", "samples/s"),
     Column::new("slope", "slope"),
@@ -74,6 +77,9 @@ impl Report {
                 row.mode.into(),
                 row.batch.into(),
                 row.bytes.into(),
+                row.generated.into(),
+                row.measured.into(),
+                row.probes_run.into(),
                 row.images_per_s.into(),
                 row.samples_per_s.into(),
                 row.slope.into(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::compiler::{Compiled, Port};
 use crate::device::{Device, Executor, Profile};
 use crate::error::{Error, Result};
-use crate::plan::SlotId;
+use crate::plan::{Command, SlotId};
 use crate::tensor::HostTensor;
 pub use loader::{LoadReport, Loader, LoaderOptions};
 
@@ -115,6 +115,18 @@ impl Session {
     /// Runs the graph and measures each kernel; see [`Executor::profile`].
     pub fn profile(&self, inputs: &[(&str, &HostTensor)]) -> Result<Profile> {
         self.inner.executor.profile(&self.bind(inputs)?)
+    }
+
+    /// Milliseconds of each dispatch of a run, in the order of [`Compiled::kernels`]; see [`Executor::profile`]. The first run, in which drivers
+    /// compile, is not the one that is measured.
+    pub fn kernel_ms(&self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<f64>> {
+        let inputs = self.bind(inputs)?;
+        self.inner.executor.profile(&inputs)?;
+        let profile = self.inner.executor.profile(&inputs)?;
+        let commands = self.inner.compiled.plan().commands.iter().enumerate();
+        let dispatches = commands.filter(|(_, command)| matches!(command, Command::Dispatch { .. }));
+        let ns = |at: usize| profile.commands.iter().find(|time| time.command == at).map_or(0, |time| time.ns);
+        Ok(dispatches.map(|(at, _)| ns(at) as f64 / 1e6).collect())
     }
 
     /// Writes the inputs and records a run without reading anything back.

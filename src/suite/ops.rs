@@ -21,8 +21,18 @@ pub fn compare_graph(
     device: &Device,
     mode: Mode,
 ) -> Result<Option<String>> {
-    let options = CompileOptions { mode, numerics: Numerics::Strict, ..CompileOptions::default() };
-    let compiled = compile(graph, &device.target(), &options)?;
+    compare_graph_as(graph, inputs, tolerance, device, &CompileOptions { mode, numerics: Numerics::Strict, ..CompileOptions::default() })
+}
+
+/// [`compare_graph`] with every choice of the compiler.
+pub fn compare_graph_as(
+    graph: &Graph,
+    inputs: &[(String, HostTensor)],
+    tolerance: Tolerance,
+    device: &Device,
+    options: &CompileOptions,
+) -> Result<Option<String>> {
+    let compiled = compile(graph, &device.target(), options)?;
     let session = Session::load(device, &compiled)?;
     // What a kernel fails to write must not look right by chance.
     for port in compiled.outputs() {

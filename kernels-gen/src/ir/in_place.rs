@@ -11,7 +11,8 @@ impl Kernel {
         // Values of several results are computed before the first is stored.
         let first_store = self.body.iter().position(|s| matches!(s, Stmt::Store { .. }))?;
         let (before, stores) = self.body.split_at(first_store);
-        let kept = |s: &Stmt| matches!(s, Stmt::Store { index, value, .. } if !reads_data(index) && (stores.len() == 1 || self.is_local(*value)));
+        let kept =
+            |s: &Stmt| matches!(s, Stmt::Store { index, value, .. } if !reads_data(index) && (stores.len() == 1 || self.is_local(*value)));
         if !before.iter().all(|s| matches!(s, Stmt::Declare { .. })) || !stores.iter().all(kept) {
             return None;
         }

@@ -67,6 +67,7 @@ struct InfoRecord {
     ty: TypeRecord,
     flops: u64,
     bytes: u64,
+    group: usize,
     choice: Option<ChoiceRecord>,
 }
 
@@ -145,6 +146,7 @@ pub(super) fn write(entry: &Entry, key: &Key, target: &Target, max_bytes: u64) -
         ty: TypeRecord::of(&kernel.ty),
         flops: kernel.flops,
         bytes: kernel.bytes,
+        group: kernel.group,
         choice: kernel.choice.as_ref().map(choice),
     };
     let group = |group: &GroupInfo| GroupRecord {
@@ -224,12 +226,15 @@ pub(super) fn read(file: &[u8], graph: &Graph, key: &Key) -> Result<Entry> {
     };
     let constants = header.constants.iter().map(constant).collect::<Result<Vec<_>>>()?;
     let plan = header.plan.into_plan(&constants)?;
-    let slots = plan.slots.len();
+    let (slots, groups) = (plan.slots.len(), header.groups.len());
     let ports = |records: Vec<PortRecord>| records.into_iter().map(|record| record.into_port(slots)).collect::<Result<Vec<_>>>();
     let info = |record: InfoRecord| {
         let choice = record.choice.map(|c| HeroChoice { key: c.key, config: c.config, tuned: c.tuned });
-        let InfoRecord { name, origins, ty, flops, bytes, .. } = record;
-        Ok(KernelInfo { name, origins, ty: ty.into_type()?, flops, bytes, choice })
+        let InfoRecord { name, origins, ty, flops, bytes, group, .. } = record;
+        if group >= groups {
+            return Err(Error::malformed(format!("`{name}` is of group {group} of {groups}")));
+        }
+        Ok(KernelInfo { name, origins, ty: ty.into_type()?, flops, bytes, group, choice })
     };
     let group = |GroupRecord { kind, root, ty, members }| Ok(GroupInfo { kind, root, ty: TypeRecord::into_type(ty)?, members });
     let inner = Inner {

@@ -9,6 +9,7 @@ mod gemm;
 mod model;
 mod motifs;
 mod ops;
+mod start;
 mod timing;
 mod tune;
 
@@ -23,6 +24,7 @@ use crate::session::{Loader, Session};
 use crate::suite::inputs;
 use crate::suite::profile::{KernelTime, kernel_times};
 use kernels_gen::threefry::Key;
+pub use start::{Again, FirstCall, first_call};
 
 /// One measurement.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -53,6 +55,12 @@ pub struct Row {
     pub batch: Option<usize>,
     /// Bytes that the kernels of one run read and write, each tensor of a kernel counted once.
     pub bytes: Option<u64>,
+    /// Kernels whose text was generated for it, for first calls.
+    pub generated: Option<usize>,
+    /// Problems that were measured for it.
+    pub measured: Option<usize>,
+    /// Probes that ran for it.
+    pub probes_run: Option<usize>,
     /// Images a second, for models of images.
     pub images_per_s: Option<f64>,
     /// Paths drawn a second, for motifs.
@@ -89,6 +97,8 @@ pub struct Choice {
     pub models: Vec<PathBuf>,
     /// Batch sizes of the models; without any 1.
     pub batches: Vec<usize>,
+    /// How first calls are made, in processes of their own, for the case `start`.
+    pub again: Option<Again>,
     /// Temporal graph of the case `motifs`; without one it generates its own.
     pub graph: Option<PathBuf>,
 }
@@ -144,6 +154,13 @@ pub const CASES: &[Case] = &[
         takes_models: false,
         takes_graph: false,
         run: compile::run,
+    },
+    Case {
+        name: "start",
+        about: "first calls: cold, with our cache empty, and warm",
+        takes_models: false,
+        takes_graph: false,
+        run: start::run,
     },
     Case {
         name: "motifs",
