@@ -24,6 +24,12 @@ fn eager(graph: &Graph, target: &Target) -> Compiled {
     compile(graph, target, &CompileOptions { mode: Mode::Eager, ..CompileOptions::default() }).expect("compiles")
 }
 
+/// Several results of one input.
+fn of_x_all(shape: &[usize], f: fn(&Traced) -> sublane::Result<Vec<Traced>>) -> Graph {
+    let named = |all: Vec<Traced>| all.into_iter().enumerate().map(|(i, y)| (format!("y{i}"), y)).collect::<Vec<_>>();
+    capture(|t| f(&t.input("x", shape, DType::F32)?).map(named)).expect("records")
+}
+
 /// The graph compiled for each preset must be `count` kernels.
 fn kernels(graph: &Graph, count: usize) {
     for target in Target::presets() {
@@ -123,6 +129,17 @@ fn elementwise_results_of_one_size_are_one_kernel() {
     assert!(!compiled.plan().slots.iter().any(|slot| slot.role == SlotRole::Temp), "{}", compiled.fusion());
     let without = CompileOptions { without: [OptionalStage::Siblings].into(), ..CompileOptions::default() };
     assert_eq!(compile(&graph, &Target::webgpu(), &without).expect("compiles").kernels().len(), 3);
+}
+
+#[test]
+fn reductions_of_the_same_rows_are_one_kernel() {
+    // Results one a row.
+    kernels(&of_x_all(&[64, 500], |x| Ok(vec![x.sum(&[1], false)?, x.max(&[1], true)?, x.mul(x)?.sum(&[1], false)?])), 1);
+    kernels(&of_x_all(&[64, 500], |x| Ok(vec![x.sum(&[0], false)?, x.mul(x)?.sum(&[0], false)?])), 1);
+    // One a row and one an element: the rows' extremes and the softmax that starts from them.
+    kernels(&of_x_all(&[64, 500], |x| Ok(vec![x.max(&[1], true)?, x.softmax(1)?])), 1);
+    // Rows of other length, or along another axis.
+    kernels(&of_x_all(&[64, 500], |x| Ok(vec![x.sum(&[1], false)?, x.sum(&[0], false)?])), 2);
 }
 
 /// A kernel with several results binds no more buffers than the target has.

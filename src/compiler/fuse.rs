@@ -30,7 +30,8 @@ pub enum GroupKind {
 pub struct Group {
     /// The node whose value is stored.
     pub root: NodeId,
-    /// Further nodes whose values are stored, of as many elements each; only groups of kind `Map` have any.
+    /// Further nodes whose values are stored: of as many elements in a group of kind `Map`, of as many or one a row in one of kind `Reduce`,
+    /// none in others.
     pub also: BTreeSet<NodeId>,
     /// Kind.
     pub kind: GroupKind,

@@ -55,7 +55,7 @@ pub enum OptionalStage {
     MergeProducts,
     /// Constants lie in memory as their kernels read them.
     Layout,
-    /// Elementwise kernels over equally many elements become one with several results.
+    /// Elementwise kernels over equally many elements, and reductions of equally many rows, become one with several results.
     Siblings,
 }
 
@@ -328,7 +328,7 @@ fn groups(graph: &Graph, target: &Target, options: &CompileOptions, stages: &mut
     let print = |f: &fuse::FusionPlan| f.print(&graph);
     let mut fusion = stages.run("fuse", print, || Ok(fuse::fuse(&graph, target, options.mode, options.numerics)))?;
     if across && with(Siblings) {
-        fusion = stages.run("siblings", print, || siblings::join(&graph, fusion, target))?;
+        fusion = stages.run("siblings", print, || siblings::join(&graph, fusion, target, options.numerics))?;
     }
     Ok((graph, fusion))
 }

@@ -1,13 +1,15 @@
-//! Elementwise groups over equally many elements become one kernel with several results: where they read the same tensors, which are read
-//! once; where one reads what the other stores at its own place, which is stored and not read; and where both are so small that their
-//! launches are what they cost.
+//! Elementwise groups over equally many elements, and reductions of equally many rows of one length, become one kernel with several results:
+//! where they read the same tensors, which are read once; where one reads what the other stores at its own place, which is stored and not
+//! read; and where both are so small that their launches are what they cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compiler::fuse::{FusionPlan, Group, GroupKind, MAX_MEMBERS, is_free, is_leaf};
+use crate::compiler::lower;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId, Op, Prim};
 use kernels_gen::Target;
+use kernels_gen::emit::Numerics;
 
 /// Groups of at most this many elements are joined though they share nothing: a launch costs more than they do.
 const SMALL: usize = 1 << 14;
@@ -15,9 +17,28 @@ const SMALL: usize = 1 << 14;
 /// Earlier groups that one group is compared with, the latest ones first.
 const MAX_CANDIDATES: usize = 16;
 
+/// What a kernel goes over. Kernels that become one go over the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Domain {
+    /// Elements.
+    Map(usize),
+    /// Rows and their length.
+    Reduce(usize, usize),
+}
+
+impl Domain {
+    fn num_elems(self) -> usize {
+        match self {
+            Domain::Map(elems) => elems,
+            Domain::Reduce(rows, cols) => rows * cols,
+        }
+    }
+}
+
 struct Joiner<'a> {
     graph: &'a Graph,
     target: &'a Target,
+    numerics: Numerics,
     /// Groups by the number they had at first; `None` where one was joined to another.
     groups: Vec<Option<Group>>,
     /// The group that stores a node.
@@ -29,7 +50,7 @@ struct Joiner<'a> {
 }
 
 /// Joins the groups of `plan` where that is legal and pays, and puts them in an order in which each finds its operands computed.
-pub(super) fn join(graph: &Graph, plan: FusionPlan, target: &Target) -> Result<FusionPlan> {
+pub(super) fn join(graph: &Graph, plan: FusionPlan, target: &Target, numerics: Numerics) -> Result<FusionPlan> {
     let loads: Vec<BTreeSet<NodeId>> = plan.groups.iter().map(|group| loads(graph, group)).collect();
     let mut readers: BTreeMap<NodeId, BTreeSet<usize>> = BTreeMap::new();
     for (at, loads) in loads.iter().enumerate() {
@@ -39,18 +60,18 @@ pub(super) fn join(graph: &Graph, plan: FusionPlan, target: &Target) -> Result<F
     }
     let maker = plan.groups.iter().enumerate().map(|(at, group)| (group.root, at)).collect();
     let groups = plan.groups.into_iter().map(Some).collect();
-    let mut joiner = Joiner { graph, target, groups, maker, loads, readers };
-    // Small groups of each number of elements, in order.
-    let mut small: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut joiner = Joiner { graph, target, numerics, groups, maker, loads, readers };
+    // Small groups of each domain, in order.
+    let mut small: BTreeMap<Domain, Vec<usize>> = BTreeMap::new();
     for at in 0..joiner.groups.len() {
-        let Some(elems) = joiner.map_elems(at) else { continue };
-        for candidate in joiner.candidates(at, small.get(&elems).map_or(&[], Vec::as_slice)) {
-            if joiner.may_join(candidate, at) {
+        let Some(domain) = joiner.domain(at) else { continue };
+        for candidate in joiner.candidates(at, small.get(&domain).map_or(&[], Vec::as_slice)) {
+            if joiner.may_join(candidate, at, domain) {
                 joiner.join(candidate, at);
             }
         }
-        if elems <= SMALL {
-            small.entry(elems).or_default().push(at);
+        if domain.num_elems() <= SMALL {
+            small.entry(domain).or_default().push(at);
         }
     }
     Ok(FusionPlan { groups: joiner.in_order()?, refusals: plan.refusals })
@@ -67,9 +88,21 @@ impl Joiner<'_> {
         self.groups.get(at).and_then(Option::as_ref)
     }
 
-    /// Elements of the results of an elementwise group.
-    fn map_elems(&self, at: usize) -> Option<usize> {
-        self.group(at).filter(|g| g.kind == GroupKind::Map).map(|g| self.graph.ty(g.root).num_elems())
+    /// What a group goes over; `None` where it joins no other.
+    fn domain(&self, at: usize) -> Option<Domain> {
+        let group = self.group(at)?;
+        let ty = |id: NodeId| self.graph.ty(id);
+        match group.kind {
+            GroupKind::Map => Some(Domain::Map(ty(group.root).num_elems())),
+            GroupKind::Reduce => group.members.iter().find_map(|id| match &self.graph.node(*id).op {
+                Op::Prim(Prim::Reduce { axes, .. }) => {
+                    let shape = &ty(self.graph.node(*id).inputs[0]).shape;
+                    Some(Domain::Reduce(ty(*id).num_elems(), axes.iter().map(|axis| shape[*axis]).product()))
+                }
+                _ => None,
+            }),
+            GroupKind::Hero(_) | GroupKind::Serial(_) => None,
+        }
     }
 
     /// Earlier groups that it may pay to join: the makers and the other readers of what a group reads, and `small` ones.
@@ -78,13 +111,13 @@ impl Joiner<'_> {
         let readers =
             self.loads[at].iter().filter_map(|id| self.readers.get(id)).flat_map(|all| all.range(..at).rev().take(MAX_CANDIDATES));
         let found: BTreeSet<usize> = makers.chain(readers.copied()).chain(small.iter().rev().take(MAX_CANDIDATES).copied()).collect();
-        found.into_iter().rev().filter(|other| *other != at && self.map_elems(*other) == self.map_elems(at)).take(MAX_CANDIDATES).collect()
+        found.into_iter().rev().filter(|other| *other != at && self.domain(*other) == self.domain(at)).take(MAX_CANDIDATES).collect()
     }
 
-    fn may_join(&self, from: usize, into: usize) -> bool {
+    fn may_join(&self, from: usize, into: usize, domain: Domain) -> bool {
         let (Some(a), Some(b)) = (self.group(from), self.group(into)) else { return false };
         let members: BTreeSet<NodeId> = a.members.union(&b.members).copied().collect();
-        let joined = Group { root: b.root, also: a.stored().chain(b.also.iter().copied()).collect(), kind: GroupKind::Map, members };
+        let joined = Group { root: b.root, also: a.stored().chain(b.also.iter().copied()).collect(), kind: b.kind, members };
         if joined.members.len() > MAX_MEMBERS {
             return false;
         }
@@ -96,7 +129,20 @@ impl Joiner<'_> {
         if bound.iter().any(|id| self.graph.ty(*id).num_bytes() > self.target.max_binding_bytes) {
             return false;
         }
-        self.reads_at_own_place(b, a) && !self.reaches(from, into)
+        if self.reaches(from, into) {
+            return false;
+        }
+        match domain {
+            Domain::Map(_) => self.reads_at_own_place(b, a),
+            // Most of what the rows are made of must be shared, for the kernel that reads them keeps more in registers.
+            Domain::Reduce(..) => {
+                let shared = self.loads[from].intersection(&self.loads[into]).copied();
+                let handed = self.loads[into].iter().copied().filter(|id| a.stored().any(|stored| stored == *id));
+                let elems: usize = shared.chain(handed).map(|id| self.graph.ty(id).num_elems()).sum();
+                let pays = domain.num_elems() <= SMALL || elems >= domain.num_elems() / 2;
+                pays && lower::group(self.graph, &joined, self.target, self.numerics).is_ok()
+            }
+        }
     }
 
     /// Whether all that `group` reads of what `other` stores lies where the invocation itself computes it.

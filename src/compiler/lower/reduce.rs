@@ -13,7 +13,7 @@ use crate::graph::{Graph, NodeId, Op, Prim, ReduceOp};
 use crate::plan::fold_workgroups;
 use kernels_gen::emit::{self, Numerics};
 use kernels_gen::index::{Index, Var, unflatten};
-use kernels_gen::ir::{ExprId, Grid, Kernel, Lanes, LocalId, Stmt, ValueType};
+use kernels_gen::ir::{BufferId, ExprId, Grid, Kernel, Lanes, LocalId, Stmt, ValueType};
 use kernels_gen::{AdapterClass, Target};
 
 /// Which elements one invocation handles.
@@ -51,7 +51,7 @@ struct Reduction {
 struct Domain {
     rows: usize,
     cols: usize,
-    /// Whether the result has an element for each column, or one for each row.
+    /// Whether a result has an element for each column; else all have one for each row.
     full: bool,
     /// Shape before the reduction and the axes that are reduced.
     shape: Vec<usize>,
@@ -92,14 +92,14 @@ fn domain(graph: &Graph, group: &Group, reductions: &[Reduction]) -> Result<Doma
     if reductions.iter().any(|r| size(r) != (rows, cols)) {
         return Err(Error::unsupported("the reductions run over rows of different number or length"));
     }
-    let elems = graph.ty(group.root).num_elems();
-    let full = elems != rows;
-    if full && elems != rows * cols {
+    let full = |id: NodeId| graph.ty(id).num_elems() != rows;
+    if group.stored().any(|id| full(id) && graph.ty(id).num_elems() != rows * cols) {
         return Err(Error::unsupported("the result has neither the rows' size nor the whole one"));
     }
-    if graph.ty(group.root).dtype.elems_per_word() > 1 {
+    if group.stored().any(|id| graph.ty(id).dtype.elems_per_word() > 1) {
         return Err(Error::unsupported("packed elements are stored by whole words, a reduction's results one by one"));
     }
+    let full = group.stored().any(full);
     let shape = graph.ty(graph.node(first.node).inputs[0]).shape.clone();
     Ok(Domain { rows, cols, full, shape, axes: first.axes.clone() })
 }
@@ -354,38 +354,42 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Writes the result: in one more loop over the columns, or once a row.
+    /// Writes the results: in one more loop over the columns, or once a row.
     fn result(&mut self, domain: &Domain, schedule: Schedule, lane: Option<Var>, body: &mut Vec<Stmt>) -> Result<()> {
-        let root = self.group.root;
-        let shape = &self.ty(root).shape;
-        if !domain.full {
-            let row = self.row.clone();
-            let coords: Coords = row.iter().map(|r| unflatten(r, shape)).collect();
-            let value = self.value(root, &coords)?;
-            let value = self.builder.widen(value, row.len() as u8);
-            let store = Stmt::Store { buffer: self.output(), index: Lanes(row), value };
-            body.push(match lane {
-                None => store,
-                Some(lane) => {
-                    let condition = self.builder.in_bounds(vec![Index::from(lane)], 1);
-                    Stmt::If { condition, body: vec![store] }
-                }
-            });
-            return Ok(());
+        let (of_columns, of_rows): (Vec<NodeId>, Vec<NodeId>) = self.group.stored().partition(|id| self.ty(*id).num_elems() != domain.rows);
+        let row = self.row.clone();
+        let mut row_values = Vec::new();
+        for &id in &of_rows {
+            let coords: Coords = row.iter().map(|r| unflatten(r, &self.ty(id).shape)).collect();
+            let value = self.value(id, &coords)?;
+            row_values.push((id, self.builder.widen(value, row.len() as u8)));
         }
-        let columns = self.columns(domain, schedule, lane);
-        let mut stores = Vec::new();
-        for cols in &columns.steps {
+        let columns = domain.full.then(|| self.columns(domain, schedule, lane));
+        let mut column_values = Vec::new();
+        for cols in columns.iter().flat_map(|columns| &columns.steps) {
             let places = self.coords(&domain.shape, &domain.axes, cols);
             let flat: Vec<Index> = places.iter().map(|c| kernels_gen::index::flatten(c, &domain.shape)).collect();
-            let coords: Coords = flat.iter().map(|f| unflatten(f, shape)).collect();
-            let value = self.value(root, &coords)?;
-            stores.push((flat, self.builder.widen(value, columns.width())));
+            for &id in &of_columns {
+                let coords: Coords = flat.iter().map(|f| unflatten(f, &self.ty(id).shape)).collect();
+                let value = self.value(id, &coords)?;
+                column_values.push((id, flat.clone(), self.builder.widen(value, cols.len() as u8)));
+            }
         }
-        // The result is bound last, once all loads are known.
-        let buffer = self.output();
-        let stores = stores.into_iter().map(|(flat, value)| Stmt::Store { buffer, index: Lanes(flat), value }).collect();
-        columns.run(stores, body);
+        // Results are bound last, once all loads are known.
+        let buffers: BTreeMap<NodeId, BufferId> = self.group.stored().enumerate().map(|(nth, id)| (id, self.output_of(id, nth))).collect();
+        let stores = row_values.into_iter().map(|(id, value)| Stmt::Store { buffer: buffers[&id], index: Lanes(row.clone()), value });
+        let stores: Vec<Stmt> = stores.collect();
+        match lane {
+            Some(lane) if !stores.is_empty() => {
+                let condition = self.builder.in_bounds(vec![Index::from(lane)], 1);
+                body.push(Stmt::If { condition, body: stores });
+            }
+            _ => body.extend(stores),
+        }
+        if let Some(columns) = columns {
+            let store = |(id, flat, value)| Stmt::Store { buffer: buffers[&id], index: Lanes(flat), value };
+            columns.run(column_values.into_iter().map(store).collect(), body);
+        }
         Ok(())
     }
 }
