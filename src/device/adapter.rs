@@ -29,15 +29,7 @@ pub(super) struct Candidate {
 
 impl Candidate {
     fn new(adapter: wgpu::Adapter) -> Self {
-        let raw = adapter.get_info();
-        let class = match raw.device_type {
-            wgpu::DeviceType::DiscreteGpu => AdapterClass::Discrete,
-            wgpu::DeviceType::IntegratedGpu => AdapterClass::Integrated,
-            wgpu::DeviceType::Cpu => AdapterClass::Software,
-            wgpu::DeviceType::VirtualGpu | wgpu::DeviceType::Other => AdapterClass::Other,
-        };
-        let driver = format!("{} {}", raw.driver, raw.driver_info).trim().to_string();
-        let info = AdapterInfo { name: raw.name, driver, backend: raw.backend.to_str().to_string(), class: class.name() };
+        let (info, class) = describe(adapter.get_info());
         Candidate { adapter, info, class }
     }
 
@@ -51,6 +43,19 @@ impl Candidate {
         };
         (self.info.backend == "gl", kind)
     }
+}
+
+/// What there is to know of an adapter, and its class.
+pub(super) fn describe(raw: wgpu::AdapterInfo) -> (AdapterInfo, AdapterClass) {
+    let class = match raw.device_type {
+        wgpu::DeviceType::DiscreteGpu => AdapterClass::Discrete,
+        wgpu::DeviceType::IntegratedGpu => AdapterClass::Integrated,
+        wgpu::DeviceType::Cpu => AdapterClass::Software,
+        wgpu::DeviceType::VirtualGpu | wgpu::DeviceType::Other => AdapterClass::Other,
+    };
+    let driver = format!("{} {}", raw.driver, raw.driver_info).trim().to_string();
+    let info = AdapterInfo { name: raw.name, driver, backend: raw.backend.to_str().to_string(), class: class.name() };
+    (info, class)
 }
 
 const FIRST: wgpu::Backends = wgpu::Backends::VULKAN.union(wgpu::Backends::METAL).union(wgpu::Backends::DX12);

@@ -3,15 +3,19 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kernels_gen::{BindingKind, DType, KernelSource};
+use kernels_gen::{DType, KernelSource};
 use rayon::prelude::*;
 
 use crate::device::Device;
+use crate::device::commands::{
+    Dispatch, Launch, Owner, Role, SlotBuffer, SlotInfo, State, Step, Work, allocate, check_dispatches, check_size, params_stride,
+    upload_params,
+};
+use crate::device::interop::Recorder;
 use crate::device::memory::{Buffer, DeviceTensor, rounded};
-use crate::device::pipeline::Pipeline;
 use crate::device::readback::{Pending, ReadBack, StagingPool};
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{Command, ExecutionPlan, Slot, SlotId, SlotRange, SlotRole};
+use crate::plan::{Command, ExecutionPlan, SlotId};
 
 /// A plan loaded on a device: a cheap handle, usable from several threads. Each run is one submission that sees all earlier ones and
 /// is not mixed with others.
@@ -30,78 +34,8 @@ pub(super) struct Loaded {
     params: Option<Buffer>,
 }
 
-#[derive(Debug)]
-struct SlotInfo {
-    name: String,
-    bytes: u64,
-    role: Role,
-}
-
-/// [`SlotRole`] without its data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Input,
-    Donated,
-    Constant,
-    Output,
-    Temp,
-    State,
-}
-
-impl Role {
-    /// Whether the caller fills it before each run.
-    fn is_input(self) -> bool {
-        matches!(self, Role::Input | Role::Donated)
-    }
-}
-
-/// What changes when a tensor is bound.
-#[derive(Debug)]
-pub(super) struct State {
-    buffers: Vec<SlotBuffer>,
-    pub(super) steps: Vec<Step>,
-    /// Runs that nobody has waited for, oldest first.
-    in_flight: VecDeque<wgpu::SubmissionIndex>,
-}
-
-#[derive(Debug)]
-struct SlotBuffer {
-    buffer: Arc<Buffer>,
-    /// Whether it belongs to a caller's tensor, which inputs must not be written to.
-    bound: bool,
-}
-
-/// A command, ready to be recorded.
-#[derive(Debug)]
-pub(super) struct Step {
-    /// Its place in the plan.
-    pub(super) command: usize,
-    pub(super) work: Work,
-}
-
-#[derive(Debug)]
-pub(super) enum Work {
-    Dispatch(Dispatch),
-    Copy { from: SlotId, from_offset: u64, to: SlotId, to_offset: u64, bytes: u64 },
-    Clear { slot: SlotId },
-}
-
-#[derive(Debug)]
-pub(super) struct Dispatch {
-    source: Arc<KernelSource>,
-    pipeline: Arc<Pipeline>,
-    bindings: Vec<SlotRange>,
-    /// Where its parameters lie in the executor's parameter buffer.
-    params_offset: u64,
-    group: wgpu::BindGroup,
-    workgroups: [u32; 3],
-}
-
 /// Runs that may wait on the device's queue before [`Executor::enqueue`] waits for one of them.
 pub const MAX_IN_FLIGHT: usize = 64;
-
-/// Distance of parameter blocks, the largest offset alignment an adapter may ask for.
-const PARAMS_STRIDE: u64 = 256;
 
 impl Executor {
     /// Checks `plan` against the device and makes everything a run needs: pipelines, buffers, parameters, bind groups. Constants are
@@ -118,6 +52,7 @@ impl Executor {
         let pipelines = plan.kernels.par_iter().map(|source| device.pipeline(source)).collect::<Result<Vec<_>>>()?;
         let buffers = plan.slots.iter().map(|slot| allocate(device, slot)).collect::<Result<Vec<_>>>()?;
         let params = upload_params(device, plan)?;
+        let slots: Vec<SlotInfo> = plan.slots.iter().map(SlotInfo::new).collect();
 
         let mut state = State { buffers, steps: Vec::new(), in_flight: VecDeque::new() };
         let mut params_offset = 0;
@@ -125,26 +60,22 @@ impl Executor {
             let work = match step {
                 Command::Dispatch { kernel, bindings, workgroups, .. } => {
                     let source = &plan.kernels[kernel.0 as usize];
-                    let pipeline = &pipelines[kernel.0 as usize];
-                    let at = params_offset;
-                    params_offset += params_stride(source);
-                    let group = state.bind_group(device, source, pipeline, bindings, params.as_ref(), at)?;
-                    Work::Dispatch(Dispatch {
+                    let launch = Launch {
                         source: source.clone(),
-                        pipeline: pipeline.clone(),
+                        pipeline: pipelines[kernel.0 as usize].clone(),
                         bindings: bindings.clone(),
-                        params_offset: at,
-                        group,
-                        workgroups: *workgroups,
-                    })
+                        params_offset,
+                    };
+                    params_offset += params_stride(source);
+                    let group = state.bind_group(device, &slots, params.as_ref(), &launch)?;
+                    Work::Dispatch(Dispatch { launch, group, workgroups: *workgroups })
                 }
                 Command::Copy { bytes: 0, .. } => continue,
                 &Command::Copy { from, from_offset, to, to_offset, bytes } => Work::Copy { from, from_offset, to, to_offset, bytes },
-                &Command::Clear { slot } => Work::Clear { slot },
+                &Command::Clear { slot } => Work::Clear { slot, bytes: rounded(plan.slots[slot.0 as usize].bytes) },
             };
             state.steps.push(Step { command, work });
         }
-        let slots = plan.slots.iter().map(SlotInfo::new).collect();
         let loaded = Loaded { device: device.clone(), slots, state: Mutex::new(state), staging: Arc::default(), params };
         Ok(Executor { loaded: Arc::new(loaded) })
     }
@@ -186,9 +117,9 @@ impl Executor {
         self.start(&mut state)
     }
 
-    /// Starts a run over tensors of the caller, of which nobody else's run sees a part: `inputs` are bound, `data` is written to other inputs,
-    /// and the slots `outputs` are given as tensors of those types. A slot that is both an input and an output is the tensor that was bound.
-    /// Blocks as [`Executor::enqueue`] does.
+    /// Starts a run over tensors of the caller, of which nobody else's run sees a part: `inputs` are bound, `data` is written to other
+    /// inputs, and the slots `outputs` are given as tensors of those types. A slot that is both an input and an output is the tensor that
+    /// was bound. Blocks as [`Executor::enqueue`] does.
     ///
     /// # Errors
     ///
@@ -200,29 +131,17 @@ impl Executor {
         outputs: &[(SlotId, DType, &[usize])],
     ) -> Result<Vec<DeviceTensor>> {
         for (slot, tensor) in inputs {
-            self.check_bind(*slot, tensor)?;
+            self.check_binding(*slot, tensor)?;
         }
         let mut state = self.state();
-        let mut previous: Vec<(SlotId, SlotBuffer)> = Vec::new();
-        for (slot, tensor) in inputs {
-            let place = &mut state.buffers[slot.0 as usize];
-            if !Arc::ptr_eq(&place.buffer, tensor.buffer()) {
-                previous.push((*slot, std::mem::replace(place, SlotBuffer { buffer: tensor.buffer().clone(), bound: true })));
-            }
-            place.bound = true;
-        }
-        if let Err(error) = self.prepare_over(&mut state, data, &mut previous) {
-            let slots: Vec<SlotId> = previous.iter().map(|(slot, _)| *slot).collect();
-            for (slot, buffer) in previous.into_iter().rev() {
-                state.buffers[slot.0 as usize] = buffer;
-            }
-            // Where that fails too, the device is gone, which the error says.
-            return Err(self.rebind(&mut state, &slots).err().unwrap_or(error));
+        let mut changed = state.exchange(inputs, Owner::Bound);
+        if let Err(error) = self.prepare_over(&mut state, data, &mut changed) {
+            return Err(self.restore(&mut state, changed, error));
         }
         self.start(&mut state)?;
         let tensor = |(slot, dtype, shape): &(SlotId, DType, &[usize])| {
             self.slot(*slot)?;
-            DeviceTensor::from_buffer(&self.loaded.device, state.buffers[slot.0 as usize].buffer.clone(), *dtype, shape)
+            DeviceTensor::over(&self.loaded.device, state.buffers[slot.0 as usize].buffer.clone(), *dtype, shape)
         };
         outputs.iter().map(tensor).collect()
     }
@@ -247,21 +166,17 @@ impl Executor {
     /// [`ErrorKind::InvalidArgument`] for a temporary or constant slot, a tensor of another size or device, and a tensor that one
     /// dispatch would then both read and write.
     pub fn bind(&self, slot: SlotId, tensor: &DeviceTensor) -> Result<()> {
-        self.check_bind(slot, tensor)?;
+        self.check_binding(slot, tensor)?;
         let mut state = self.state();
-        let previous = std::mem::replace(&mut state.buffers[slot.0 as usize], SlotBuffer { buffer: tensor.buffer().clone(), bound: true });
-        if Arc::ptr_eq(&previous.buffer, tensor.buffer()) {
-            return Ok(());
+        let changed = state.exchange(&[(slot, tensor)], Owner::Bound);
+        match self.rebind(&mut state, &changed) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.restore(&mut state, changed, error)),
         }
-        let rebuilt = self.rebind(&mut state, &[slot]);
-        if rebuilt.is_err() {
-            state.buffers[slot.0 as usize] = previous;
-        }
-        rebuilt
     }
 
-    /// Whether `tensor` can stand in the place of a slot's buffer.
-    fn check_bind(&self, slot: SlotId, tensor: &DeviceTensor) -> Result<()> {
+    /// Checks that `tensor` may take the place of a slot's buffer.
+    fn check_binding(&self, slot: SlotId, tensor: &DeviceTensor) -> Result<()> {
         let info = self.slot(slot)?;
         if matches!(info.role, Role::Temp | Role::Constant) {
             return Err(Error::invalid(format!(
@@ -277,6 +192,47 @@ impl Executor {
             return Err(Error::invalid(format!("slot `{}` has {} bytes, {dtype}{shape:?} is given", info.name, info.bytes)));
         }
         Ok(())
+    }
+
+    /// Gives slots the buffers back that `changed` says they had, after `error`. Where that fails too, the device is gone, which is then
+    /// the error.
+    fn restore(&self, state: &mut State, changed: Vec<(SlotId, SlotBuffer)>, error: Error) -> Error {
+        let now: Vec<(SlotId, SlotBuffer)> =
+            changed.into_iter().rev().map(|(slot, was)| (slot, std::mem::replace(&mut state.buffers[slot.0 as usize], was))).collect();
+        self.rebind(state, &now).err().unwrap_or(error)
+    }
+
+    /// Records a run that reads and writes `tensors`, each in the place of a slot's buffer. What is recorded counts for the device only
+    /// once the encoder is submitted; recording the same tensors again creates nothing. An input or state without a tensor keeps its
+    /// buffer; an output without one is written to a buffer of the executor.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Executor::bind`], and [`ErrorKind::InvalidArgument`] where one buffer stands for an output and another slot: a step
+    /// could read what an earlier one has written over. Nothing is recorded then.
+    pub fn record(&self, recorder: &mut Recorder<'_>, tensors: &[(SlotId, &DeviceTensor)]) -> Result<()> {
+        self.loaded.device.check_alive()?;
+        for (at, (slot, tensor)) in tensors.iter().enumerate() {
+            self.check_binding(*slot, tensor)?;
+            for (other, with) in &tensors[..at] {
+                let (a, b) = (self.slot(*other)?, self.slot(*slot)?);
+                if slot == other {
+                    return Err(Error::invalid(format!("slot `{}` is given two tensors", a.name)));
+                }
+                let written = a.role != Role::Input || b.role != Role::Input;
+                if written && tensor.buffer().raw() == with.buffer().raw() {
+                    let (a, b) = (&a.name, &b.name);
+                    return Err(Error::invalid(format!("`{a}` and `{b}` are one buffer, and one of them is written; give each its own")));
+                }
+            }
+        }
+        let mut state = self.state();
+        let given: Vec<SlotId> = tensors.iter().map(|(slot, _)| *slot).collect();
+        let mut changed = state.exchange(tensors, Owner::Recorded);
+        if let Err(error) = self.renew_outputs(&mut state, &given, &mut changed) {
+            return Err(self.restore(&mut state, changed, error));
+        }
+        self.loaded.device.scoped(ErrorKind::Internal, "recording a plan", |_| state.encode_all(recorder.encoder))
     }
 
     /// Gives dispatch `command` of the plan (its place in [`ExecutionPlan::commands`]) other parameter words and another number of
@@ -295,16 +251,16 @@ impl Executor {
         let Some((at, Work::Dispatch(dispatch))) = at.map(|at| (at, &state.steps[at].work)) else {
             return Err(Error::invalid(format!("command {command} of the plan is no dispatch, which alone has parameters and workgroups")));
         };
-        let KernelSource { name, num_params, .. } = &*dispatch.source;
+        let KernelSource { name, num_params, .. } = &*dispatch.launch.source;
         if params.len() != *num_params {
             return Err(Error::invalid(format!("kernel `{name}` takes {num_params} parameter words, {} are given", params.len())));
         }
-        check_size(device, &dispatch.source, params, workgroups)?;
+        check_size(device, &dispatch.launch.source, params, workgroups)?;
         if !workgroups.contains(&0) {
-            state.check_aliasing(&self.loaded.slots, dispatch)?;
+            state.check_aliasing(&self.loaded.slots, &dispatch.launch)?;
         }
         if let Some(buffer) = self.loaded.params.as_ref().filter(|_| *num_params > 0) {
-            device.write_at(buffer, dispatch.params_offset, bytemuck::cast_slice(params))?;
+            device.write_at(buffer, dispatch.launch.params_offset, bytemuck::cast_slice(params))?;
         }
         if let Work::Dispatch(dispatch) = &mut state.steps[at].work {
             dispatch.workgroups = workgroups;
@@ -312,12 +268,12 @@ impl Executor {
         Ok(())
     }
 
-    /// A handle on the front of what a slot holds, without a copy. The tensor of an output keeps its value: the next run writes to a new buffer as
-    /// long as the handle lives. The tensor of a state shows what later runs write.
+    /// A handle on the front of what a slot holds, without a copy. The tensor of an output keeps its value: the next run writes to a new
+    /// buffer as long as the handle lives. The tensor of a state shows what later runs write.
     pub fn slot_tensor(&self, slot: SlotId, dtype: DType, shape: &[usize]) -> Result<DeviceTensor> {
         let info = self.slot(slot)?;
         let buffer = self.state().buffers[slot.0 as usize].buffer.clone();
-        let tensor = DeviceTensor::from_buffer(&self.loaded.device, buffer, dtype, shape)?;
+        let tensor = DeviceTensor::over(&self.loaded.device, buffer, dtype, shape)?;
         if tensor.num_bytes() > info.bytes {
             return Err(Error::invalid(format!("slot `{}` has {} bytes, {dtype}{shape:?} is asked for", info.name, info.bytes)));
         }
@@ -372,16 +328,26 @@ impl Executor {
     /// [`Executor::prepare`] after the buffers of some slots, which `changed` names with what they were, have been replaced.
     fn prepare_over(&self, state: &mut State, inputs: &[(SlotId, &[u8])], changed: &mut Vec<(SlotId, SlotBuffer)>) -> Result<()> {
         self.loaded.device.check_alive()?;
+        self.renew_outputs(state, &[], changed)?;
+        self.write_slots(state, inputs, Role::is_input)
+    }
+
+    /// Gives outputs that a caller holds a buffer of their own, but for those in `except` and those that were bound. Binds what `changed`
+    /// names too.
+    fn renew_outputs(&self, state: &mut State, except: &[SlotId], changed: &mut Vec<(SlotId, SlotBuffer)>) -> Result<()> {
         for (i, info) in self.loaded.slots.iter().enumerate() {
-            let place = &mut state.buffers[i];
-            if info.role == Role::Output && !place.bound && Arc::strong_count(&place.buffer) > 1 {
+            let (slot, place) = (SlotId(i as u32), &mut state.buffers[i]);
+            let held = match place.owner {
+                Owner::Executor => Arc::strong_count(&place.buffer) > 1,
+                Owner::Recorded => true,
+                Owner::Bound => false,
+            };
+            if info.role == Role::Output && held && !except.contains(&slot) {
                 let buffer = self.loaded.device.buffer(&info.name, info.bytes)?;
-                changed.push((SlotId(i as u32), std::mem::replace(place, SlotBuffer { buffer, bound: false })));
+                changed.push((slot, std::mem::replace(place, SlotBuffer { buffer, owner: Owner::Executor })));
             }
         }
-        let slots: Vec<SlotId> = changed.iter().map(|(slot, _)| *slot).collect();
-        self.rebind(state, &slots)?;
-        self.write_slots(state, inputs, Role::is_input)
+        self.rebind(state, changed)
     }
 
     fn write_slots(&self, state: &mut State, data: &[(SlotId, &[u8])], allowed: impl Fn(Role) -> bool) -> Result<()> {
@@ -397,31 +363,34 @@ impl Executor {
         for (slot, bytes) in data {
             let info = self.slot(*slot)?;
             let place = slot.0 as usize;
-            if info.role.is_input() && state.buffers[place].bound {
+            if info.role.is_input() && state.buffers[place].owner != Owner::Executor {
                 // The buffer is a caller's tensor: leave that as it is.
-                state.buffers[place] = SlotBuffer { buffer: self.loaded.device.buffer(&info.name, info.bytes)?, bound: false };
-                self.rebind(state, &[*slot])?;
+                let buffer = self.loaded.device.buffer(&info.name, info.bytes)?;
+                let was = std::mem::replace(&mut state.buffers[place], SlotBuffer { buffer, owner: Owner::Executor });
+                self.rebind(state, &[(*slot, was)])?;
             }
             self.loaded.device.write(&state.buffers[place].buffer, bytes)?;
         }
         Ok(())
     }
 
-    /// Makes the bind groups anew that one of `slots` is part of.
-    fn rebind(&self, state: &mut State, slots: &[SlotId]) -> Result<()> {
+    /// Makes the bind groups anew that a slot is part of whose buffer is no longer the one that `changed` names: all of them, or none.
+    fn rebind(&self, state: &mut State, changed: &[(SlotId, SlotBuffer)]) -> Result<()> {
+        let other = |(slot, was): &&(SlotId, SlotBuffer)| was.buffer.raw() != state.buffers[slot.0 as usize].buffer.raw();
+        let slots: Vec<SlotId> = changed.iter().filter(other).map(|(slot, _)| *slot).collect();
         if slots.is_empty() {
             return Ok(());
         }
         let mut groups = Vec::new();
         for (at, step) in state.steps.iter().enumerate() {
             if let Work::Dispatch(d) = &step.work
-                && d.bindings.iter().any(|range| slots.contains(&range.slot))
+                && d.launch.bindings.iter().any(|range| slots.contains(&range.slot))
             {
                 if step.work.launches() {
-                    state.check_aliasing(&self.loaded.slots, d)?;
+                    state.check_aliasing(&self.loaded.slots, &d.launch)?;
                 }
-                let params = self.loaded.params.as_ref();
-                groups.push((at, state.bind_group(&self.loaded.device, &d.source, &d.pipeline, &d.bindings, params, d.params_offset)?));
+                let Loaded { device, slots, params, .. } = &*self.loaded;
+                groups.push((at, state.bind_group(device, slots, params.as_ref(), &d.launch)?));
             }
         }
         for (at, new) in groups {
@@ -435,197 +404,11 @@ impl Executor {
     fn encode_and_submit(&self, state: &State, read_back: Option<&ReadBack>) -> Result<wgpu::SubmissionIndex> {
         self.loaded.device.scoped(ErrorKind::Internal, "running a plan", |device| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("plan") });
-            for chunk in state.steps.chunk_by(|a, b| a.work.is_dispatch() && b.work.is_dispatch()) {
-                state.encode(&mut encoder, chunk, None);
-            }
+            state.encode_all(&mut encoder);
             if let Some(read_back) = read_back {
                 read_back.encode(&mut encoder);
             }
             self.loaded.device.submit(Some(encoder))
         })
     }
-}
-
-impl State {
-    /// Records dispatches as one pass, or one other step.
-    pub(super) fn encode(
-        &self,
-        encoder: &mut wgpu::CommandEncoder,
-        steps: &[Step],
-        timestamp_writes: Option<wgpu::ComputePassTimestampWrites<'_>>,
-    ) {
-        let raw = |slot: SlotId| self.buffers[slot.0 as usize].buffer.raw();
-        let mut pass = None;
-        let mut timestamp_writes = timestamp_writes;
-        let mut current: Option<&Arc<Pipeline>> = None;
-        for step in steps.iter().filter(|step| step.work.launches()) {
-            match &step.work {
-                Work::Dispatch(d) => {
-                    let pass = pass.get_or_insert_with(|| {
-                        let timestamp_writes = timestamp_writes.take();
-                        encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes }).forget_lifetime()
-                    });
-                    if current.is_none_or(|p| !Arc::ptr_eq(p, &d.pipeline)) {
-                        pass.set_pipeline(&d.pipeline.raw);
-                        current = Some(&d.pipeline);
-                    }
-                    pass.set_bind_group(0, &d.group, &[]);
-                    let [x, y, z] = d.workgroups;
-                    pass.dispatch_workgroups(x, y, z);
-                }
-                &Work::Copy { from, from_offset, to, to_offset, bytes } => {
-                    encoder.copy_buffer_to_buffer(raw(from), from_offset, raw(to), to_offset, bytes);
-                }
-                &Work::Clear { slot } => encoder.clear_buffer(raw(slot), 0, None),
-            }
-        }
-    }
-
-    fn bind_group(
-        &self,
-        device: &Device,
-        source: &KernelSource,
-        pipeline: &Pipeline,
-        bindings: &[SlotRange],
-        params: Option<&Buffer>,
-        params_offset: u64,
-    ) -> Result<wgpu::BindGroup> {
-        let mut entries: Vec<wgpu::BindGroupEntry<'_>> = Vec::with_capacity(source.bindings.len());
-        for (binding, range) in (0..).zip(bindings) {
-            let buffer = self.buffers[range.slot.0 as usize].buffer.raw();
-            let rest = buffer.size().saturating_sub(range.offset_bytes);
-            let size = range.len_bytes.map_or(rest, |len| rounded(len).min(rest));
-            let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                buffer,
-                offset: range.offset_bytes,
-                size: wgpu::BufferSize::new(size),
-            });
-            entries.push(wgpu::BindGroupEntry { binding, resource });
-        }
-        if let Some(params) = params.filter(|_| source.num_params > 0) {
-            let size = wgpu::BufferSize::new((source.num_params as u64 * 4).next_multiple_of(16));
-            let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: params.raw(), offset: params_offset, size });
-            entries.push(wgpu::BindGroupEntry { binding: bindings.len() as u32, resource });
-        }
-        let descriptor = wgpu::BindGroupDescriptor { label: Some(&source.name), layout: &pipeline.layout, entries: &entries };
-        device
-            .scoped(ErrorKind::Internal, &format!("binding the buffers of kernel `{}`", source.name), |d| d.create_bind_group(&descriptor))
-    }
-
-    /// One dispatch may not read and write one buffer under two slots; tensors bound by a caller can bring that about.
-    fn check_aliasing(&self, slots: &[SlotInfo], dispatch: &Dispatch) -> Result<()> {
-        let buffer = |range: &SlotRange| &self.buffers[range.slot.0 as usize].buffer;
-        for (i, a) in dispatch.bindings.iter().enumerate() {
-            let written = dispatch.source.bindings.get(i).is_some_and(|b| b.kind == BindingKind::ReadWrite);
-            for b in dispatch.bindings.iter().filter(|b| written && b.slot != a.slot) {
-                if Arc::ptr_eq(buffer(a), buffer(b)) {
-                    let (a, b) = (&slots[a.slot.0 as usize].name, &slots[b.slot.0 as usize].name);
-                    let kernel = &dispatch.source.name;
-                    return Err(Error::invalid(format!(
-                        "kernel `{kernel}` writes `{a}` and uses `{b}`: they cannot be one tensor, copy it"
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Work {
-    pub(super) fn is_dispatch(&self) -> bool {
-        matches!(self, Work::Dispatch(_))
-    }
-
-    /// Whether it gives the device anything to do.
-    pub(super) fn launches(&self) -> bool {
-        !matches!(self, Work::Dispatch(dispatch) if dispatch.workgroups.contains(&0))
-    }
-}
-
-impl SlotInfo {
-    fn new(slot: &Slot) -> Self {
-        let role = match slot.role {
-            SlotRole::Input => Role::Input,
-            SlotRole::Donated => Role::Donated,
-            SlotRole::Constant(_) => Role::Constant,
-            SlotRole::Output => Role::Output,
-            SlotRole::Temp => Role::Temp,
-            SlotRole::State => Role::State,
-        };
-        SlotInfo { name: slot.name.clone(), bytes: slot.bytes, role }
-    }
-}
-
-fn allocate(device: &Device, slot: &Slot) -> Result<SlotBuffer> {
-    let buffer = device.buffer(&slot.name, slot.bytes)?;
-    if let SlotRole::Constant(data) = &slot.role {
-        if data.len() as u64 > slot.bytes {
-            let (name, given, room) = (&slot.name, data.len(), slot.bytes);
-            return Err(Error::internal(format!("constant `{name}` of {given} bytes does not fit its slot of {room}")));
-        }
-        device.write(&buffer, data)?;
-    }
-    Ok(SlotBuffer { buffer, bound: false })
-}
-
-fn params_stride(source: &KernelSource) -> u64 {
-    (source.num_params as u64 * 4).next_multiple_of(PARAMS_STRIDE)
-}
-
-/// The parameter blocks of all dispatches, in one buffer.
-fn upload_params(device: &Device, plan: &ExecutionPlan) -> Result<Option<Buffer>> {
-    let mut bytes: Vec<u8> = Vec::new();
-    for command in &plan.commands {
-        if let Command::Dispatch { kernel, params, .. } = command {
-            let end = bytes.len() + params_stride(&plan.kernels[kernel.0 as usize]) as usize;
-            bytes.extend_from_slice(bytemuck::cast_slice(params));
-            bytes.resize(end, 0);
-        }
-    }
-    if bytes.is_empty() {
-        return Ok(None);
-    }
-    let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
-    let buffer = device.buffer_with("parameters", bytes.len() as u64, usage)?;
-    device.write(&buffer, &bytes)?;
-    Ok(Some(buffer))
-}
-
-/// Checks the size of every dispatch and of what it binds.
-fn check_dispatches(device: &Device, plan: &ExecutionPlan) -> Result<()> {
-    let (limits, adapter) = (&device.info().limits, &device.info().name);
-    for command in &plan.commands {
-        let Command::Dispatch { kernel, bindings, params, workgroups } = command else { continue };
-        let source = &plan.kernels[kernel.0 as usize];
-        check_size(device, source, params, *workgroups)?;
-        for range in bindings {
-            let slot = &plan.slots[range.slot.0 as usize];
-            let bytes = range.len_bytes.map_or(rounded(slot.bytes).saturating_sub(range.offset_bytes), rounded);
-            let allowed = limits.max_binding_bytes;
-            if bytes == 0 || bytes > allowed {
-                let (name, slot) = (&source.name, &slot.name);
-                let message = format!("kernel `{name}` binds {bytes} bytes of `{slot}`, {adapter} allows 1 to {allowed}; bind it in parts");
-                return Err(Error::limit(message));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Checks the workgroups of a dispatch and the loop iterations of an invocation.
-fn check_size(device: &Device, source: &KernelSource, params: &[u32], workgroups: [u32; 3]) -> Result<()> {
-    let (limits, adapter, name) = (&device.info().limits, &device.info().name, &source.name);
-    let per_dim = limits.max_workgroups_per_dim;
-    if let Some(n) = workgroups.iter().find(|&&n| n > per_dim) {
-        let message = format!("kernel `{name}` needs {n} workgroups in one dimension, {adapter} allows {per_dim}; fold them into two");
-        return Err(Error::limit(message));
-    }
-    let iterations = source.max_iterations.eval(params);
-    if let Some(bound) = limits.max_loop_iterations.filter(|&bound| iterations > bound && !workgroups.contains(&0)) {
-        return Err(Error::limit(format!(
-            "kernel `{name}` runs up to {iterations} loop iterations in one invocation, {adapter} ends loops after {bound}; split the \
-             work over more invocations or dispatches"
-        )));
-    }
-    Ok(())
 }

@@ -34,6 +34,11 @@ impl Faults {
         faults
     }
 
+    /// For a device whose callbacks are its owner's: error scopes catch what we cause, the owner says when it is lost.
+    pub(super) fn of_caller() -> Arc<Self> {
+        Arc::default()
+    }
+
     /// Marks the device as lost; the first reason stays.
     pub(super) fn set_lost(&self, reason: &str) {
         let _ = self.lost.set(reason.to_string());

@@ -59,13 +59,14 @@ impl Drop for Reservation {
     }
 }
 
-/// A buffer on a device. Its size is rounded up to a multiple of 16 bytes, at least 16, so that kernels may read and write the last
-/// `vec4` whole; it starts as zeros; its memory goes back to the device's budget when the last handle is dropped.
+/// A buffer on a device. Its size is rounded up to a multiple of 16 bytes, at least 16, so that kernels may read and write the last `vec4`
+/// whole. One that Sublane made starts as zeros, and its memory goes back to the device's budget when the last handle is dropped.
 #[derive(Debug)]
 pub struct Buffer {
     raw: wgpu::Buffer,
     bytes: u64,
-    _reservation: Reservation,
+    /// `None` for a caller's own buffer, whose memory is not ours to count.
+    _reservation: Option<Reservation>,
 }
 
 impl Buffer {
@@ -77,6 +78,10 @@ impl Buffer {
     /// Bytes that were allocated.
     pub fn allocated_bytes(&self) -> u64 {
         self.raw.size()
+    }
+
+    pub(super) fn of_caller(raw: wgpu::Buffer, bytes: u64) -> Self {
+        Buffer { raw, bytes, _reservation: None }
     }
 
     pub(super) fn raw(&self) -> &wgpu::Buffer {
@@ -117,7 +122,7 @@ impl Device {
         let descriptor = wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false };
         let raw = self
             .scoped(ErrorKind::Internal, &format!("allocating {size} bytes for `{label}`"), |device| device.create_buffer(&descriptor))?;
-        Ok(Buffer { raw, bytes, _reservation: reservation })
+        Ok(Buffer { raw, bytes, _reservation: Some(reservation) })
     }
 
     /// Queues a write of `data` to the front of `buffer`; it lands before the next submission. `data` must fit.
@@ -195,7 +200,7 @@ impl DeviceTensor {
     }
 
     /// A tensor over a buffer that is at least as large.
-    pub fn from_buffer(device: &Device, buffer: Arc<Buffer>, dtype: DType, shape: &[usize]) -> Result<Self> {
+    pub(super) fn over(device: &Device, buffer: Arc<Buffer>, dtype: DType, shape: &[usize]) -> Result<Self> {
         let bytes = num_bytes(dtype, shape)?;
         if bytes > buffer.allocated_bytes() {
             return Err(Error::invalid(format!("{dtype}{shape:?} has {bytes} bytes, the buffer has {}", buffer.allocated_bytes())));
@@ -249,6 +254,11 @@ impl DeviceTensor {
         (self.num_elems() * self.dtype.size_bytes()) as u64
     }
 
+    /// Whether both lie in the same memory.
+    pub fn is_over(&self, other: &DeviceTensor) -> bool {
+        self.buffer.raw() == other.buffer.raw()
+    }
+
     /// The buffer it lies in.
     pub fn buffer(&self) -> &Arc<Buffer> {
         &self.buffer
@@ -260,7 +270,7 @@ impl DeviceTensor {
     }
 }
 
-fn num_bytes(dtype: DType, shape: &[usize]) -> Result<u64> {
+pub(super) fn num_bytes(dtype: DType, shape: &[usize]) -> Result<u64> {
     let bytes = (num_elems(shape)? as u64).checked_mul(dtype.size_bytes() as u64).filter(|&bytes| bytes <= isize::MAX as u64);
     bytes.ok_or_else(|| Error::limit(format!("{dtype}{shape:?} has more bytes than can be addressed")))
 }

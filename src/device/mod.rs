@@ -5,8 +5,10 @@
 //! included, is an error value and leaves everything else usable.
 
 mod adapter;
+mod commands;
 mod executor;
 mod fault;
+mod interop;
 mod loop_bound;
 mod memory;
 mod pipeline;
@@ -27,6 +29,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 pub use adapter::{AdapterInfo, adapters};
 pub use executor::{Executor, MAX_IN_FLIGHT};
+pub use interop::Recorder;
 pub use memory::{Buffer, DeviceTensor};
 pub use probes::{BANDWIDTH_BYTES, FmaProbe, Probes};
 pub use profile::{Clock, CommandTime, Profile};
@@ -137,6 +140,8 @@ struct Shared {
     device: wgpu::Device,
     queue: wgpu::Queue,
     limits: wgpu::Limits,
+    /// Optional features in use.
+    features: wgpu::Features,
     info: DeviceInfo,
     target: Target,
     faults: Arc<fault::Faults>,
@@ -185,6 +190,24 @@ const FEATURES: [(&str, wgpu::Features); 5] = [
     ("pipeline cache", wgpu::Features::PIPELINE_CACHE),
 ];
 
+/// The optional features that `options` allow.
+fn wanted_features(options: &DeviceOptions) -> wgpu::Features {
+    let mut features = wgpu::Features::empty();
+    for (name, feature) in FEATURES {
+        let wanted = match name {
+            "timestamps" => options.timestamps,
+            "f16" => options.f16,
+            "subgroups" => options.subgroups,
+            "pipeline cache" => options.cache_dir.is_some(),
+            _ => true,
+        };
+        if options.limits == LimitsMode::Native && wanted {
+            features |= feature;
+        }
+    }
+    features
+}
+
 impl Device {
     /// Opens a device.
     ///
@@ -218,31 +241,40 @@ impl Device {
 
     async fn create(candidate: adapter::Candidate, options: &DeviceOptions, loop_bound: Option<u64>) -> Result<Self> {
         let adapter::Candidate { adapter, info, class } = candidate;
-        let native = options.limits == LimitsMode::Native;
-        let mut features = wgpu::Features::empty();
-        for (name, feature) in FEATURES {
-            let wanted = match name {
-                "timestamps" => options.timestamps,
-                "f16" => options.f16,
-                "subgroups" => options.subgroups,
-                "pipeline cache" => options.cache_dir.is_some(),
-                _ => true,
-            };
-            if native && wanted {
-                features |= adapter.features() & feature;
-            }
-        }
-        let descriptor = wgpu::DeviceDescriptor {
-            label: Some("sublane"),
-            required_features: features,
-            required_limits: if native { adapter.limits() } else { wgpu::Limits::defaults() },
-            ..Default::default()
-        };
-        let (device, queue) = adapter.request_device(&descriptor).await.map_err(|error| {
+        let opened = adapter.request_device(&Device::descriptor(&adapter, options)).await;
+        let (device, queue) = opened.map_err(|error| {
             let message = format!("{} does not open with {:?} limits: {error}; choose another adapter", info.name, options.limits);
             Error::new(ErrorKind::Limit, message).with_source(error)
         })?;
-        let limits = device.limits();
+        let features = device.features();
+        let faults = fault::Faults::watch(&device);
+        Device::assemble((device, queue), info, class, features, faults, options, loop_bound)
+    }
+
+    /// The device that Sublane would ask `adapter` for: its limits and the optional features it can use. A caller adds what else it needs
+    /// and opens it for [`Device::from_wgpu`].
+    pub fn descriptor(adapter: &wgpu::Adapter, options: &DeviceOptions) -> wgpu::DeviceDescriptor<'static> {
+        let native = options.limits == LimitsMode::Native;
+        wgpu::DeviceDescriptor {
+            label: Some("sublane"),
+            required_features: wanted_features(options) & adapter.features(),
+            required_limits: if native { adapter.limits() } else { wgpu::Limits::defaults() },
+            ..Default::default()
+        }
+    }
+
+    /// Everything there is around a device of wgpu; `features` are those that are used.
+    fn assemble(
+        (device, queue): (wgpu::Device, wgpu::Queue),
+        info: AdapterInfo,
+        class: AdapterClass,
+        features: wgpu::Features,
+        faults: Arc<fault::Faults>,
+        options: &DeviceOptions,
+        loop_bound: Option<u64>,
+    ) -> Result<Self> {
+        let (native, raw_info) = (options.limits == LimitsMode::Native, device.adapter_info());
+        let limits = if native { device.limits() } else { wgpu::Limits::defaults() };
         // wgpu keeps one of Metal's buffer slots for the sizes of the others; WebGPU's defaults have to work there too.
         let kept = (!native || info.backend == "metal") as u32;
         let device_limits = DeviceLimits {
@@ -255,9 +287,9 @@ impl Device {
             max_loop_iterations: loop_bound,
             memory_limit_bytes: options.memory_limit_bytes,
         };
-        let has = |feature| device.features().contains(feature);
+        let has = |feature| features.contains(feature);
         let clock = if has(wgpu::Features::TIMESTAMP_QUERY) { Clock::Timestamps } else { Clock::Host };
-        let target = target(class, options.limits, &device_limits, device.features(), &adapter.get_info());
+        let target = target(class, options.limits, &device_limits, features, &raw_info);
         let info = DeviceInfo {
             name: info.name,
             driver: info.driver,
@@ -268,12 +300,12 @@ impl Device {
             features: FEATURES.iter().filter(|(_, feature)| has(*feature)).map(|(name, _)| *name).collect(),
             clock,
         };
-        let faults = fault::Faults::watch(&device);
-        let pipelines = pipeline::Pipelines::open(&device, &adapter.get_info(), options.cache_dir.as_deref());
+        let pipelines = pipeline::Pipelines::open(&device, &raw_info, options.cache_dir.as_deref());
         let budget = Arc::new(memory::Budget::new(options.memory_limit_bytes));
         let poller = readback::Poller::default();
         let staged_bytes = AtomicUsize::new(0);
-        let shared = Shared { device, queue, limits, info, target, faults, budget, pipelines, poller, staged_bytes, probes_run: 0 };
+        let shared =
+            Shared { device, queue, limits, features, info, target, faults, budget, pipelines, poller, staged_bytes, probes_run: 0 };
         Ok(Device { shared: Arc::new(shared) })
     }
 
@@ -316,7 +348,8 @@ impl Device {
         self.shared.faults.check()
     }
 
-    /// Closes the device for all its handles, at once; whatever uses it afterwards gets [`ErrorKind::DeviceLost`].
+    /// Closes the device for all its handles, at once (a caller's device of [`Device::from_wgpu`] too); whatever uses it afterwards gets
+    /// [`ErrorKind::DeviceLost`].
     pub fn destroy(&self) {
         self.shared.faults.set_lost("it was destroyed");
         self.shared.device.destroy();

@@ -127,7 +127,7 @@ impl Device {
                 format!("kernel `{name}` uses {}, past what {adapter} allows; make it for this adapter's target", over.join(", "));
             return Err(Error::limit(message));
         }
-        let features = self.shared.device.features();
+        let features = self.shared.features;
         let missing: Vec<&str> = [
             ("f16", source.features.f16, wgpu::Features::SHADER_F16),
             ("subgroups", source.features.subgroups, wgpu::Features::SUBGROUP),

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::device::executor::{Executor, State, Step};
+use crate::device::commands::{State, Step};
+use crate::device::executor::Executor;
 use crate::device::readback::ReadBack;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::SlotId;

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::compiler::{Compiled, Port};
-use crate::device::{Device, Executor, Profile};
+use crate::device::{Device, DeviceTensor, Executor, Profile, Recorder};
 use crate::error::{Error, Result};
 use crate::plan::{Command, SlotId};
 use crate::tensor::HostTensor;
@@ -134,14 +134,56 @@ impl Session {
         self.inner.executor.enqueue(&self.bind(inputs)?)
     }
 
+    /// Records a run into a caller's command encoder: every input is read from the tensor of its name, and an output that is named in
+    /// `outputs` is written to its tensor, all without a copy. The caller submits. Outputs that are not named are computed and dropped.
+    /// An input that was donated is written over; a result that lies in its memory is given the same tensor.
+    ///
+    /// Recordings and runs of one session share its temporary memory, which is safe in whatever order they are submitted: a queue runs
+    /// them one after another.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for names and types that do not fit, and as [`Executor::record`]
+    /// says; nothing is recorded then.
+    pub fn record(&self, recorder: &mut Recorder<'_>, inputs: &[(&str, &DeviceTensor)], outputs: &[(&str, &DeviceTensor)]) -> Result<()> {
+        let mut tensors: Vec<(SlotId, &DeviceTensor)> = Vec::with_capacity(inputs.len() + outputs.len());
+        let sides = [("input", self.inner.compiled.inputs(), inputs), ("output", self.inner.compiled.outputs(), outputs)];
+        for (side, ports, given) in sides {
+            for (at, (name, tensor)) in given.iter().enumerate() {
+                let Some(port) = ports.iter().find(|p| p.name == *name) else {
+                    return Err(Error::invalid(format!("no {side} is called `{name}`; the graph has {}", list(ports))));
+                };
+                if tensor.dtype() != port.ty.dtype || tensor.shape() != port.ty.shape {
+                    return Err(Error::invalid(format!("{side} `{name}` is {}, {}{:?} is given", port.ty, tensor.dtype(), tensor.shape())));
+                }
+                if given[..at].iter().any(|(earlier, _)| earlier == name) {
+                    return Err(Error::invalid(format!("{side} `{name}` is given twice")));
+                }
+                match tensors.iter().find(|(slot, _)| *slot == port.slot) {
+                    Some((_, first)) if first.is_over(tensor) => {}
+                    Some(_) => {
+                        return Err(Error::invalid(format!(
+                            "{side} `{name}` lies in the memory of another input or output that is given; give both the same tensor"
+                        )));
+                    }
+                    None => tensors.push((port.slot, *tensor)),
+                }
+            }
+        }
+        let ports = self.inner.compiled.inputs();
+        if let Some(missing) = ports.iter().find(|p| inputs.iter().all(|(name, _)| *name != p.name)) {
+            return Err(Error::invalid(format!("input `{}` {} is missing; the graph takes {}", missing.name, missing.ty, list(ports))));
+        }
+        self.inner.executor.record(recorder, &tensors)
+    }
+
     /// Checks names and types of `inputs` and pairs each with its slot.
     pub fn bind<'a>(&self, inputs: &[(&str, &'a HostTensor)]) -> Result<Vec<(SlotId, &'a [u8])>> {
         let ports = self.inner.compiled.inputs();
-        let describe = || ports.iter().map(|p| format!("`{}` {}", p.name, p.ty)).collect::<Vec<_>>().join(", ");
         let mut bound: Vec<(SlotId, &[u8])> = Vec::with_capacity(inputs.len());
         for (name, tensor) in inputs {
             let Some(port) = ports.iter().find(|p| p.name == *name) else {
-                return Err(Error::invalid(format!("no input is called `{name}`; the graph takes {}", describe())));
+                return Err(Error::invalid(format!("no input is called `{name}`; the graph takes {}", list(ports))));
             };
             if tensor.dtype() != port.ty.dtype || tensor.shape() != port.ty.shape {
                 return Err(Error::invalid(format!("input `{name}` is {}, {}{:?} is given", port.ty, tensor.dtype(), tensor.shape())));
@@ -152,8 +194,13 @@ impl Session {
             bound.push((port.slot, tensor.bytes()));
         }
         if let Some(missing) = ports.iter().find(|p| bound.iter().all(|(slot, _)| *slot != p.slot)) {
-            return Err(Error::invalid(format!("input `{}` is missing; the graph takes {}", missing.name, describe())));
+            return Err(Error::invalid(format!("input `{}` is missing; the graph takes {}", missing.name, list(ports))));
         }
         Ok(bound)
     }
+}
+
+/// Ports with their types, for messages.
+fn list(ports: &[Port]) -> String {
+    ports.iter().map(|p| format!("`{}` {}", p.name, p.ty)).collect::<Vec<_>>().join(", ")
 }
