@@ -1,4 +1,8 @@
 //! Faults that other engines shipped, each a test here: sizes, values and buffers at the edges, on the adapter of the machine.
+//!
+//! Some have their tests elsewhere: fused and tuned at once, candidates that fail or compute something else, `tune.rs`; tiles of products and
+//! convolutions at awkward sizes, `heroes.rs`; tensors past 128 MiB, `chunks.rs`; inputs that are donated, or are one tensor,
+//! `compile_fn.rs`; a pipeline that fails, `device_faults.rs`.
 
 mod device_common;
 mod graph_common;

@@ -8,11 +8,12 @@ use kernels_gen::{AdapterClass, Target};
 use sublane::DType;
 use sublane::capture::{Traced, capture};
 use sublane::compiler::{CompileOptions, Compiled, Mode, OptionalStage, compile};
-use sublane::graph::Graph;
+use sublane::graph::{Graph, ReduceOp};
 use sublane::ops::attention::Attention;
 use sublane::ops::loss::LossReduction;
 use sublane::ops::prelude::*;
 use sublane::ops::resize::Interpolation;
+use sublane::ops::scatter::Update;
 use sublane::plan::SlotRole;
 use sublane::suite::samples::{self, LlamaSizes};
 
@@ -72,6 +73,30 @@ fn scans_and_sorts_are_few_kernels() {
     kernels(&of_x(&[3, 1 << 14], |x| x.cumsum(1)), 3);
     kernels(&of_x(&[7, 64], |x| x.argsort(1, false)), 1);
     kernels(&of_x(&[7, 1024], |x| x.argsort(1, false)), 5);
+}
+
+/// Gathers take what stands around them; a sum by places is sorted places, their ends and the sums, with what stands around those.
+#[test]
+fn gathers_and_scatters_take_their_neighbours() {
+    let gathered = capture(|t| {
+        let (x, i) = (t.input("x", [50, 8], DType::F32)?, t.input("i", [30], DType::I32)?);
+        x.mul_scalar(2.0)?.gather(&i.add_scalar(1.0)?, 0)?.tanh()
+    });
+    kernels(&gathered.expect("records"), 1);
+    let scattered = |around: bool| {
+        capture(|t| {
+            let (x, i) = (t.input("x", [50, 8], DType::F32)?, t.input("i", [30, 1], DType::I32)?);
+            let updates = t.input("u", [30, 8], DType::F32)?;
+            let updates = if around { updates.mul_scalar(2.0)? } else { updates };
+            let sum = x.scatter_nd(&i, &updates, Update::Combine(ReduceOp::Sum))?;
+            if around { sum.relu() } else { Ok(sum) }
+        })
+        .expect("records")
+    };
+    for target in Target::presets() {
+        let [with, without] = [true, false].map(|around| compiled(&scattered(around), &target).kernels().len());
+        assert_eq!(with, without, "{}", compiled(&scattered(true), &target).fusion());
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use sublane::kernels_gen::threefry::Key;
 use sublane::progress::{Cancel, Work};
 use sublane::report::{Column, Table};
 use sublane::suite::samples::{TOLERANCE, samples};
-use sublane::suite::{Check, motifs, twins};
+use sublane::suite::{Check, functions, motifs, twins};
 
 /// Examples in a batch of the models.
 const BATCH: usize = 4;
@@ -24,7 +24,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
         twins::scale_add(&target, "y = 2.5 x + y, 1,000,003 elements", key.stream(1), 1_000_003)?,
     ];
     let models = samples(key.stream(2), BATCH)?;
-    let part = work.part("demonstration", (kernels.len() + models.len()) as u64);
+    let part = work.part("demonstration", (kernels.len() + models.len() + 1) as u64);
     let columns = [("name", "what"), ("result", "result"), ("kernels", "kernels"), ("ms", "ms"), ("error", "relative error")];
     let mut table = Table::new(&columns.map(|(key, title)| Column::new(key, title)));
     let mut failed = 0;
@@ -35,18 +35,20 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
         table.row([check.name.into(), result.into(), case.plan.num_dispatches().into(), check.ms.into()]);
         part.advance(1)?;
     }
-    for (model, stream) in models.iter().zip(3..) {
-        match model.try_on(&device, key.stream(stream)) {
+    let tried = models.iter().zip(3..).map(|(model, stream)| (model.name, model.try_on(&device, key.stream(stream))));
+    let function = std::iter::once_with(|| ("a compiled function, four batch sizes", functions::trial(&device, key.stream(100))));
+    for (name, trial) in tried.chain(function) {
+        match trial {
             Ok(trial) => {
                 let agrees = trial.error <= TOLERANCE;
                 failed += usize::from(!agrees);
                 let result = if agrees { "agrees".into() } else { format!("relative error above {TOLERANCE:.0e}") };
-                table.row([model.name.into(), result.into(), trial.kernels.into(), trial.ms.into(), trial.error.into()]);
+                table.row([name.into(), result.into(), trial.kernels.into(), trial.ms.into(), trial.error.into()]);
             }
             Err(error) => {
                 device.check_alive()?;
                 failed += 1;
-                table.row([model.name.into(), error.to_string().into()]);
+                table.row([name.into(), error.to_string().into()]);
             }
         }
         part.advance(1)?;

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 pub mod bench;
 pub mod eval;
+pub mod functions;
 pub mod inputs;
 pub mod motifs;
 pub mod networks;
@@ -51,6 +52,11 @@ pub fn selftest(device: &Device, seed: u64, work: &Work<'_>) -> Result<Vec<Check
         }
     }
     checks.extend(ops::checks(device, Mode::Compiled, seed, work)?);
+    checks.push(Check::of("a compiled function, four sizes", || {
+        let error = functions::trial(device, kernels_gen::threefry::Key::new(seed))?.error;
+        Ok((error.is_nan() || error > samples::TOLERANCE).then(|| format!("relative error {error:.1e}")))
+    }));
+    device.check_alive()?;
     checks.push(Check::of("probes of arithmetic, memory and dispatch", || probes(device, work)));
     device.check_alive()?;
     work.cancel().check()?;
