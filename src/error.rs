@@ -114,7 +114,9 @@ impl StdError for Error {
 impl From<kernels_gen::Error> for Error {
     fn from(e: kernels_gen::Error) -> Self {
         let kind = match &e {
-            kernels_gen::Error::Invalid { .. } | kernels_gen::Error::Compose { .. } => ErrorKind::Shader,
+            kernels_gen::Error::Invalid { .. } | kernels_gen::Error::Compose { .. } | kernels_gen::Error::Written { .. } => {
+                ErrorKind::Shader
+            }
             kernels_gen::Error::Unsupported(_) => ErrorKind::Unsupported,
             _ => ErrorKind::Internal,
         };

@@ -24,6 +24,14 @@ pub enum Error {
         /// What is wrong and what is allowed.
         message: String,
     },
+    /// A kernel that a user wrote is not what an operation can run.
+    #[error("kernel `{kernel}`: {message}")]
+    Written {
+        /// Name of the kernel.
+        kernel: String,
+        /// What does not fit and what would.
+        message: String,
+    },
     /// A request that no kernel of the target can serve.
     #[error("{0}")]
     Unsupported(String),

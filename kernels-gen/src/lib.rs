@@ -18,6 +18,7 @@ pub mod source;
 pub mod target;
 pub mod threefry;
 pub mod validate;
+pub mod written;
 
 pub use dtype::{DType, ScalarType};
 pub use error::{Error, Result};

@@ -34,7 +34,7 @@ fn outermost(shape: &[usize]) -> Option<usize> {
 /// Tensors that the group's kernel binds, its result included.
 fn bound(graph: &Graph, group: &Group) -> BTreeSet<NodeId> {
     let operands = group.members.iter().flat_map(|m| &graph.node(*m).inputs).copied();
-    operands.filter(|id| !group.members.contains(id) && !is_free(graph.node(*id))).chain(group.stored()).collect()
+    operands.filter(|id| !group.members.contains(id) && group.binds(graph, *id)).chain(group.stored()).collect()
 }
 
 /// Lowers a group with `lower`, as one kernel or, where a tensor passes one binding of the target, as kernels for parts of its rows.
@@ -221,6 +221,8 @@ fn operand_splits(graph: &Graph, id: NodeId, operand: usize) -> Option<bool> {
         },
         // Their kernels run over all that they take.
         Prim::Scan { .. } | Prim::Argsort { .. } | Prim::MergeRuns { .. } | Prim::SearchSorted | Prim::Segment { .. } => None,
+        // Nobody knows which rows a user's kernel reads.
+        Prim::Custom(_) => None,
         Prim::Gather { axis: along } => {
             let places = graph.ty(node.inputs[1]).shape.len();
             match operand {

@@ -23,6 +23,8 @@ pub enum GroupKind {
     Hero(NodeId),
     /// An operation with a loop of its own (a scan, a sort, a search, sums of segments), the node given.
     Serial(NodeId),
+    /// A user's kernel, the node given; it is a group of its own.
+    Custom(NodeId),
 }
 
 /// Nodes that one kernel computes.
@@ -43,6 +45,12 @@ impl Group {
     /// Every node whose value is stored: the root, then the others.
     pub fn stored(&self) -> impl Iterator<Item = NodeId> + Clone + '_ {
         std::iter::once(self.root).chain(self.also.iter().copied())
+    }
+
+    /// Whether the kernel binds an operand that the group does not compute: generated kernels write out values that need no memory, a
+    /// user's kernel reads every operand.
+    pub(super) fn binds(&self, graph: &Graph, operand: NodeId) -> bool {
+        matches!(self.kind, GroupKind::Custom(_)) || !is_free(graph.node(operand))
     }
 }
 
@@ -134,6 +142,7 @@ impl Fuser<'_> {
             Op::Prim(Prim::Scan { .. } | Prim::Argsort { .. } | Prim::MergeRuns { .. } | Prim::SearchSorted | Prim::Segment { .. }) => {
                 GroupKind::Serial(id)
             }
+            Op::Prim(Prim::Custom(_)) => GroupKind::Custom(id),
             _ => GroupKind::Map,
         }
     }
@@ -171,6 +180,18 @@ impl Fuser<'_> {
 
     fn place(&mut self, id: NodeId, node: &Node) {
         let users: Vec<NodeId> = self.users[id.index()].iter().copied().collect();
+        let custom = |root: &&NodeId| self.groups.get(root).is_some_and(|group| matches!(group.kind, GroupKind::Custom(_)));
+        if let Some(&root) = users.iter().find(custom) {
+            self.refusals.push(Refusal { node: id, group: Some(root), reason: "a user's kernel reads its operands from memory".into() });
+            // What costs nothing is written out in the other groups all the same.
+            let others = users.iter().filter(|root| !custom(root) && (is_view(node) || self.needs_no_memory(id)));
+            let joined: Vec<NodeId> = others.copied().filter(|root| self.may_join(*root, id, node, true).is_ok()).collect();
+            if !is_free(node) {
+                joined.into_iter().for_each(|root| self.join(root, id));
+            }
+            self.store(id);
+            return;
+        }
         if is_free(node) {
             // Its value is written out where it is used; membership names it in `explain`.
             return;
@@ -230,6 +251,8 @@ impl Fuser<'_> {
                 Err("a reduction needs the whole result of a matrix product, convolution or attention".into())
             }
             (GroupKind::Serial(serial), GroupKind::Map) => self.may_feed_serial(group, serial, id, node),
+            (GroupKind::Custom(_), _) => Err("a user's kernel reads its operands from memory".into()),
+            (_, GroupKind::Custom(_)) => Err("a user's kernel stores its result".into()),
             (GroupKind::Serial(_), _) => Err("a kernel has one operation with a loop of its own".into()),
             (GroupKind::Reduce | GroupKind::Hero(_), GroupKind::Serial(_)) => Err("it runs in a loop of its own".into()),
             (GroupKind::Map, GroupKind::Reduce | GroupKind::Hero(_) | GroupKind::Serial(_)) | (GroupKind::Reduce, GroupKind::Reduce) => {
@@ -394,6 +417,7 @@ impl FusionPlan {
                 GroupKind::Reduce => "reduce",
                 GroupKind::Hero(_) => "hero",
                 GroupKind::Serial(_) => "serial",
+                GroupKind::Custom(_) => "custom",
             }
             .to_string(),
             root: group.stored().map(|id| format!("%{}", id.0)).collect::<Vec<_>>().join(", "),

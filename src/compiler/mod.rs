@@ -126,7 +126,7 @@ pub struct KernelInfo {
 /// Nodes that one kernel computes, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupInfo {
-    /// What the kernel is built around: `map`, `reduce`, `hero` or `serial`.
+    /// What the kernel is built around: `map`, `reduce`, `hero`, `serial` or `custom`.
     pub kind: String,
     /// The nodes whose values are stored, as `%id, %id`.
     pub root: String,
@@ -246,7 +246,11 @@ pub fn compile_like(
     let target = &Target { varying_sizes: true, ..target.clone() };
     let mut stages = Stages::new(options.keep_stages);
     let (graph, fusion, lowered) = lower_graph(&mut stages, graph, target, options)?;
-    if !lowered.iter().flatten().all(|(kernel, _)| templates.serves(&kernel.source)) {
+    // What users wrote stays as it is.
+    for (kernel, _) in lowered.iter().flatten().filter(|(kernel, _)| kernel.words.is_some()) {
+        validate::check(&kernel.source, target)?;
+    }
+    if !lowered.iter().flatten().all(|(kernel, _)| kernel.words.is_some() || templates.serves(&kernel.source)) {
         for probe in probes() {
             if let Err(error) = learn(&probe, target, options, templates) {
                 log::debug!("a size that was tried out does not compile: {error}");
@@ -260,7 +264,7 @@ pub fn compile_like(
 pub fn learn(graph: &Graph, target: &Target, options: &CompileOptions, templates: &Templates) -> Result<()> {
     let target = &Target { varying_sizes: true, ..target.clone() };
     let (graph, fusion, lowered) = lower_graph(&mut Stages::new(false), graph, target, options)?;
-    lowered.iter().flatten().for_each(|(kernel, _)| templates.learn(&kernel.source));
+    lowered.iter().flatten().filter(|(kernel, _)| kernel.words.is_none()).for_each(|(kernel, _)| templates.learn(&kernel.source));
     // Which kernels write over an operand is seen when slots are planned.
     slots::plan(&graph, &fusion, &lowered, &options.donate, &mut |source| {
         templates.learn(source);

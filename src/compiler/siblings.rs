@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::compiler::fuse::{FusionPlan, Group, GroupKind, MAX_MEMBERS, is_free, is_leaf};
+use crate::compiler::fuse::{FusionPlan, Group, GroupKind, MAX_MEMBERS, is_leaf};
 use crate::compiler::lower;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId, Op, Prim};
@@ -80,7 +80,7 @@ pub(super) fn join(graph: &Graph, plan: FusionPlan, target: &Target, numerics: N
 /// Tensors that the group reads.
 fn loads(graph: &Graph, group: &Group) -> BTreeSet<NodeId> {
     let operands = group.members.iter().flat_map(|m| &graph.node(*m).inputs).copied();
-    operands.filter(|id| !group.members.contains(id) && !is_free(graph.node(*id))).collect()
+    operands.filter(|id| !group.members.contains(id) && group.binds(graph, *id)).collect()
 }
 
 impl Joiner<'_> {
@@ -101,7 +101,7 @@ impl Joiner<'_> {
                 }
                 _ => None,
             }),
-            GroupKind::Hero(_) | GroupKind::Serial(_) => None,
+            GroupKind::Hero(_) | GroupKind::Serial(_) | GroupKind::Custom(_) => None,
         }
     }
 

@@ -122,13 +122,16 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[Parts], donate
             }
         }
         for (kernel, ranges) in parts {
-            let (source, params) = match over.is_empty() {
-                true => bind(&kernel.source)?,
-                false => bind(&kernel.over(&over)?)?,
+            let (source, params) = match &kernel.words {
+                Some(words) => (Arc::new(kernel.source.clone()), words.clone()),
+                None if over.is_empty() => bind(&kernel.source)?,
+                None => bind(&kernel.over(&over)?)?,
             };
             let source = sources.entry(source.name.clone()).or_insert(source).clone();
             let range = |id: &NodeId, slot: SlotId| match ranges.bytes.get(id) {
                 Some(&(offset_bytes, len)) => SlotRange { slot, offset_bytes, len_bytes: Some(len) },
+                // A user's kernel may ask how long an array is; the slot may be longer than the value.
+                None if kernel.words.is_some() => SlotRange { slot, offset_bytes: 0, len_bytes: Some(graph.ty(*id).num_bytes()) },
                 None => slot.into(),
             };
             let read = kernel.inputs.iter().filter(|id| over.iter().all(|(input, _)| input != *id)).map(|id| range(id, place[id]));
@@ -138,8 +141,11 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[Parts], donate
                 name: source.name.clone(),
                 origins: lower::origins(graph, group),
                 ty: graph.ty(group.root).clone(),
-                flops: kernel.source.flops.eval(&[]),
-                bytes: kernel.source.bytes.eval(&[]),
+                flops: kernel.source.flops.eval(kernel.words.as_deref().unwrap_or_default()),
+                bytes: match kernel.words {
+                    Some(_) => lower::bytes(graph, group, &kernel.inputs),
+                    None => kernel.source.bytes.eval(&[]),
+                },
                 group: at,
                 choice: kernel.choice.clone(),
             });

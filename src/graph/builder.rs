@@ -72,7 +72,7 @@ impl GraphBuilder {
         let origin = match self.origin {
             Some(origin) => origin,
             None => {
-                self.graph.origins.push(ops::name(&key.0).to_string());
+                self.graph.origins.push(ops::shown_name(&key.0).to_string());
                 OriginId(self.graph.origins.len() as u32 - 1)
             }
         };

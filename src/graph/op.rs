@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::graph::{GraphBuilder, NodeId, TensorType};
 use crate::ops::RefTensor;
+use crate::ops::custom::CustomCall;
 use crate::tensor::HostTensor;
 use kernels_gen::DType;
 pub use kernels_gen::scalar::{BinaryOp, ReduceOp, UnaryOp};
@@ -175,6 +176,8 @@ pub enum Prim {
         /// Rows that one row of `partials` combines; 0 where there are none.
         block: usize,
     },
+    /// A kernel that a user wrote, on operands of the types it was made for.
+    Custom(Arc<CustomCall>),
     /// `(data, indices)`: `indices` (I32) replace dimension `axis` of `data`. An index outside `0..size` is clamped.
     Gather {
         /// The axis of `data`.

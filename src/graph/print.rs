@@ -48,6 +48,7 @@ pub(crate) fn attributes(op: &Op) -> String {
             Prim::Segment { block, .. } => format!("block={block}"),
             Prim::Unary(_) | Prim::Binary(_) | Prim::Select | Prim::Dot | Prim::SearchSorted => String::new(),
             Prim::Attention { scale, causal } => format!("scale={:?} causal={causal}", scale.get()),
+            Prim::Custom(call) => call.summary(),
             Prim::Cast(dtype) => dtype.to_string(),
             Prim::Reshape(shape) => format!("shape={shape:?}"),
             Prim::Transpose(perm) => format!("perm={perm:?}"),

@@ -9,6 +9,7 @@ mod call;
 mod cases;
 pub mod conv;
 pub mod conv_transpose;
+pub mod custom;
 pub mod dot;
 pub mod einsum;
 pub mod elementwise;
@@ -98,6 +99,7 @@ pub fn name(op: &Op) -> &'static str {
             Prim::Dot => "Dot",
             Prim::Attention { .. } => "Attention",
             Prim::Conv { .. } => "Conv",
+            Prim::Custom(_) => "Custom",
             Prim::Gather { .. } => "Gather",
             Prim::Scan { op: ReduceOp::Sum, .. } => "ScanSum",
             Prim::Scan { op: ReduceOp::Product, .. } => "ScanProduct",
@@ -111,6 +113,14 @@ pub fn name(op: &Op) -> &'static str {
             Prim::Segment { op: ReduceOp::Max, .. } => "SegmentMax",
             Prim::Segment { op: ReduceOp::Min, .. } => "SegmentMin",
         },
+    }
+}
+
+/// What people know an operation by: the name that a user gave a kernel of their own, else [`name`].
+pub fn shown_name(op: &Op) -> &str {
+    match op {
+        Op::Prim(Prim::Custom(custom)) => custom.op().name(),
+        _ => name(op),
     }
 }
 
@@ -192,6 +202,7 @@ fn infer_prim(prim: &Prim, call: &Call) -> Result<TensorType> {
         Prim::Conv { strides, pads_low, pads_high, dilations, groups } => {
             conv::infer_conv(call, &conv::ConvSpec::new(strides, pads_low, pads_high, dilations, *groups))
         }
+        Prim::Custom(custom) => custom::infer_custom(call, custom),
         Prim::Gather { axis } => gather::infer_gather(call, *axis),
         Prim::Scan { axis, .. } => scan::infer_scan(call, *axis),
         Prim::Argsort { run, .. } => sort::infer_argsort(call, *run),

@@ -104,6 +104,7 @@ pub fn reference(op: &Op, inputs: &[&RefTensor]) -> Result<RefTensor> {
         Prim::Conv { strides, pads_low, pads_high, dilations, groups } => {
             conv::conv(inputs[0], inputs[1], &conv::ConvSpec::new(strides, pads_low, pads_high, dilations, *groups), ty)
         }
+        Prim::Custom(custom) => custom.reference(inputs, ty)?,
         Prim::Gather { axis } => gather::gather(inputs[0], inputs[1], *axis, ty),
         Prim::Scan { op, axis } => scan::scan(*op, inputs[0], *axis),
         Prim::Argsort { run, descending } => sort::argsort(inputs[0], *run, *descending, ty),

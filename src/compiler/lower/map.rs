@@ -54,6 +54,7 @@ pub(super) fn lower(graph: &Graph, group: &Group, target: &Target, numerics: Num
         bytes: bytes(graph, group, &inputs),
     };
     Ok(LoweredKernel {
+        words: None,
         choice: None,
         source: emit::kernel(&kernel, numerics)?,
         loops: kernel.to_string(),

@@ -4,6 +4,7 @@
 //! function: views change coordinates, elementwise operations combine values, and what the group does not hold is loaded. A
 //! coordinate list is given for each of one or four lanes.
 
+mod custom;
 mod hero;
 mod map;
 mod reduce;
@@ -45,6 +46,9 @@ pub struct LoweredKernel {
     pub workgroups: [u32; 3],
     /// What can write over its inputs, where something can.
     pub overwriting: Option<Overwriting>,
+    /// The words of the parameter block of a user's kernel, which runs as it was written; `None` for a generated kernel, whose numbers
+    /// stand in its text.
+    pub words: Option<Vec<u32>>,
 }
 
 /// The loop IR of a kernel whose results may take the place of inputs.
@@ -108,6 +112,7 @@ pub fn group_as(graph: &Graph, group: &Group, target: &Target, numerics: Numeric
         GroupKind::Reduce => reduce::lower(graph, group, target, numerics),
         GroupKind::Hero(hero) => hero::lower(graph, group, hero, target, numerics, chooser),
         GroupKind::Serial(node) => serial::lower(graph, group, node, target, numerics),
+        GroupKind::Custom(node) => custom::lower(graph, node, target),
     }
 }
 
@@ -115,7 +120,7 @@ pub fn group_as(graph: &Graph, group: &Group, target: &Target, numerics: Numeric
 pub(super) fn variants(graph: &Graph, group: &Group, target: &Target, numerics: Numerics, which: Candidates) -> Result<Option<Variants>> {
     match group.kind {
         GroupKind::Hero(hero) => hero::variants(graph, group, hero, target, numerics, which).map(Some),
-        GroupKind::Map | GroupKind::Reduce | GroupKind::Serial(_) => Ok(None),
+        GroupKind::Map | GroupKind::Reduce | GroupKind::Serial(_) | GroupKind::Custom(_) => Ok(None),
     }
 }
 
@@ -337,6 +342,7 @@ impl<'a> Lowering<'a> {
             | Prim::Argsort { .. }
             | Prim::MergeRuns { .. }
             | Prim::SearchSorted
+            | Prim::Custom(_)
             | Prim::Segment { .. } => Err(Error::unsupported(format!("{} has no value before its kernel ends", ops::name(&node.op)))),
         }
     }
@@ -448,6 +454,7 @@ fn label(graph: &Graph, group: &Group) -> String {
             Op::Prim(Prim::MergeRuns { .. }) => "merge",
             _ => "sort",
         },
+        GroupKind::Custom(_) => "custom",
     };
     let shown = &names[names.len().saturating_sub(4)..];
     let parts: Vec<&str> = std::iter::once(kind).chain(shown.iter().copied()).chain([graph.ty(group.root).dtype.name()]).collect();
@@ -489,6 +496,6 @@ fn flops(graph: &Graph, group: &Group) -> u64 {
 }
 
 /// Bytes of the tensors a group reads and writes, each once.
-fn bytes(graph: &Graph, group: &Group, inputs: &[NodeId]) -> u64 {
+pub(super) fn bytes(graph: &Graph, group: &Group, inputs: &[NodeId]) -> u64 {
     inputs.iter().copied().chain(group.stored()).map(|id| graph.ty(id).num_bytes()).sum()
 }

@@ -227,6 +227,7 @@ fn with_schedule(
         bytes: bytes(graph, group, &inputs),
     };
     Ok(LoweredKernel {
+        words: None,
         choice: None,
         overwriting: None,
         source: emit::kernel(&kernel, numerics)?,

@@ -376,6 +376,7 @@ impl Serial<'_> {
             bytes: bytes(graph, group, &inputs),
         };
         Ok(LoweredKernel {
+            words: None,
             choice: None,
             overwriting: None,
             source: emit::kernel(&kernel, numerics)?,

@@ -212,6 +212,7 @@ fn simplify(builder: &mut GraphBuilder, prim: &Prim, node: &Node, inputs: &[Node
         | Prim::SearchSorted
         | Prim::Segment { .. }
         | Prim::Attention { .. }
+        | Prim::Custom(_)
         | Prim::Gather { .. } => Ok(None),
     }
 }

@@ -287,6 +287,6 @@ impl Holes<'_> {
         });
         let by = if choice.tuned { "measurement" } else { "table" };
         let loops = format!("{loops}\nchosen by {by}: {}\n{}", choice.config, choice.key);
-        Ok(LoweredKernel { overwriting: None, source, choice: Some(choice), loops, inputs, workgroups: skeleton.workgroups })
+        Ok(LoweredKernel { overwriting: None, words: None, source, choice: Some(choice), loops, inputs, workgroups: skeleton.workgroups })
     }
 }
