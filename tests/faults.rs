@@ -2,7 +2,7 @@
 //!
 //! Some have their tests elsewhere: fused and tuned at once, candidates that fail or compute something else, `tune.rs`; tiles of products and
 //! convolutions at awkward sizes, `heroes.rs`; tensors past 128 MiB, `chunks.rs`; inputs that are donated, or are one tensor,
-//! `compile_fn.rs`; a pipeline that fails, `device_faults.rs`.
+//! `compile_fn.rs`; a pipeline that fails, `device_faults.rs`; memory over many calls, `memory.rs`.
 
 mod device_common;
 mod graph_common;
@@ -10,7 +10,7 @@ mod graph_common;
 use device_common::open;
 use graph_common::*;
 use kernels_gen::Target;
-use sublane::capture::{self, CaptureOptions, Context, Tensor, Traced, capture};
+use sublane::capture::{Traced, capture};
 use sublane::compiler::{CompileOptions, Mode, compile};
 use sublane::device::{Device, DeviceOptions, DeviceTensor, LimitsMode};
 use sublane::graph::{Graph, GraphBuilder, Prim, TensorType, UnaryOp};
@@ -485,39 +485,6 @@ fn memory_does_not_grow_over_calls() {
     assert_eq!(device.used_bytes(), before);
 }
 
-/// Resident memory of this process, in bytes, where the system says it.
-fn resident_bytes() -> Option<u64> {
-    let pages: u64 = std::fs::read_to_string("/proc/self/statm").ok()?.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * 4096)
-}
-
-/// Neither the device's memory nor the process's grows over many calls: of a session, of a compiled function, read back and not.
-#[test]
-fn memory_is_steady_over_ten_thousand_calls() {
-    let device = open();
-    let graph = of_x(&[40, 12], |x| x.softmax(-1)?.matmul(&x.transpose(&[1, 0])?)?.relu());
-    let x = random_inputs(&graph, 1).remove(0).1;
-    let session = Session::load(&device, &compile(&graph, &device.target(), &CompileOptions::default()).expect("compiles")).expect("loads");
-    let context = Context::new(&device);
-    let f = capture::compile(&context, CaptureOptions::default(), |x: &[Tensor]| x[0].softmax(-1)?.add_scalar(1.0));
-    let tensor = context.tensor(&x).expect("uploads");
-    let calls = |count: usize| {
-        for _ in 0..count {
-            session.run(&[("x", &x)]).expect("runs");
-            session.enqueue(&[("x", &x)]).expect("runs");
-            f.call(std::slice::from_ref(&tensor)).expect("runs")[0].to_host().expect("reads");
-        }
-    };
-    calls(500);
-    let (used, resident) = (device.used_bytes(), resident_bytes());
-    calls(3_200);
-    assert_eq!(device.used_bytes(), used);
-    if let (Some(before), Some(after)) = (resident, resident_bytes()) {
-        let grown = after.saturating_sub(before);
-        assert!(grown < 16 << 20, "{grown} bytes more after 9,600 calls: {} a call", grown / 9_600);
-    }
-}
-
 #[test]
 fn a_lost_device_is_an_error_and_another_goes_on() {
     let device = open();
@@ -594,5 +561,48 @@ fn rows_kept_between_their_reductions() {
             t.input("x", [rows, cols], DType::F32)?.layer_norm(&scale, Some(&shift), 1, 1e-5)
         });
         right(&device, &graph.expect("records"), SUM);
+    }
+}
+
+/// Workgroups of several subgroups, and of lanes without a subgroup, combine values alike; NaN and infinity come through.
+#[test]
+fn rows_shared_by_workgroups_with_and_without_subgroups() {
+    let without = DeviceOptions { subgroups: false, ..DeviceOptions::from_env() };
+    for device in [open(), Device::open(&without).expect("these tests need an adapter")] {
+        let mut rows = vec![0.5f32; 5 * 1001];
+        for (i, value) in rows.iter_mut().enumerate() {
+            *value = ((i * 37) % 101) as f32 / 50.0 - 1.0;
+        }
+        rows[1001 + 700] = f32::NAN;
+        rows[2 * 1001..3 * 1001].fill(f32::NEG_INFINITY);
+        rows[3 * 1001 + 1000] = f32::INFINITY;
+        let x = || HostTensor::new([5, 1001], rows.clone()).expect("fits");
+        right_of(&device, x(), Tolerance::Exact, |x| x.max(&[1], false));
+        right_of(&device, x(), Tolerance::Exact, |x| x.min(&[1], false));
+        right(&device, &of_x(&[5, 1001], |x| x.sum(&[1], false)), SUM);
+        for dtype in [DType::I32, DType::U32] {
+            let values: Vec<f64> = (0..3 * 777).map(|i| f64::from((i * 7919) % 2003)).collect();
+            let x = || HostTensor::from_f64(dtype, vec![3, 777], &values).expect("fits");
+            right_of(&device, x(), Tolerance::Exact, |x| x.sum(&[1], false));
+            right_of(&device, x(), Tolerance::Exact, |x| x.product(&[1], false));
+            right_of(&device, x(), Tolerance::Exact, |x| x.max(&[1], false));
+            right_of(&device, x(), Tolerance::Exact, |x| x.min(&[1], false));
+        }
+        right(&device, &of_x(&[9, 2048], |x| x.softmax(-1)), CLOSE);
+        right(&device, &of_x(&[7, 300], |x| x.layer_norm(&x.constant(weights(&[300], 1))?, None, -1, 1e-5)), CLOSE);
+    }
+}
+
+/// k in parts that are added up, with an epilogue after the sum.
+#[test]
+fn products_of_few_results_and_a_long_k() {
+    for device in [open(), at_webgpu_limits()] {
+        right(&device, &matmul(&[3, 65_536], &[65_536, 5]), SUM);
+        right(&device, &matmul(&[2, 1, 131_072], &[2, 131_072, 1]), SUM);
+        right(
+            &device,
+            &of_x(&[8, 40_000], |x| x.linear(&x.constant(weights(&[40_000, 6], 1))?, &x.constant(weights(&[6], 2))?)?.relu()),
+            SUM,
+        );
     }
 }

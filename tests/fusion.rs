@@ -411,3 +411,14 @@ fn kernels_differ_by_adapter_class_where_that_pays() {
     let class = |class| Target { class, ..Target::webgpu() };
     assert_ne!(name(class(AdapterClass::Software)), name(class(AdapterClass::Discrete)));
 }
+
+/// What is after the product joins the kernel that adds up the parts.
+#[test]
+fn a_product_of_few_results_and_a_long_k_is_two_kernels() {
+    let product = |m, k, n| of_x(&[m, k], |x| x.linear(&x.constant(weights(&[k, n], 3))?, &x.constant(weights(&[n], 4))?)?.relu());
+    for target in Target::presets() {
+        let count = |graph: &Graph| compiled(graph, &target).kernels().len();
+        assert_eq!(count(&product(4, 1 << 18, 4)), 2, "{}", target.name);
+        assert_eq!([count(&product(512, 1024, 512)), count(&product(4, 256, 4))], [1, 1], "{}", target.name);
+    }
+}

@@ -187,6 +187,100 @@ fn products_with_the_tables_of_other_adapters() {
     }
 }
 
+/// The product with operands as stored, and transposed.
+fn as_stored_and_transposed(device: &Device, target: &Target, config: Option<&GemmConfig>, batch: u32, [m, n, k]: [u32; 3]) {
+    for (a_transposed, b_transposed) in [(false, false), (true, true)] {
+        let product = Product { batch, a_transposed, b_transposed, ..product(m, n, k) };
+        let table = tiles::gemm(target, &product.problem());
+        product.check(device, target, config.unwrap_or(&table));
+    }
+}
+
+#[test]
+fn vectors_and_few_rows_or_columns() {
+    let device = open();
+    let target = device.target();
+    let shapes =
+        [(1, 257, 1000), (1, 1000, 33), (3, 64, 127), (2, 501, 260), (8, 127, 257), (5, 33, 31), (1, 1, 65_537), (4, 16, 3), (8, 40, 4096)];
+    for (few, long, k) in shapes {
+        for (m, n) in [(few, long), (long, few)] {
+            as_stored_and_transposed(&device, &target, None, 1, [m, n, k]);
+        }
+    }
+    for few in [1, 2, 3, 5, 8] {
+        for (i, k) in [0, 1, 3, 4, 7].into_iter().enumerate() {
+            let other = [8, 1, 5, 2, 3][i];
+            let product = Product { batch: 2, b_broadcast: i % 2 == 0, ..product(few, other, k) };
+            product.check(&device, &target, &tiles::gemm(&target, &product.problem()));
+        }
+    }
+}
+
+/// Rows of the tables of all kinds of adapters that this one can run, each once.
+fn rows_of_all_tables(target: &Target, which: impl Fn(&GemmConfig) -> bool) -> Vec<GemmConfig> {
+    let mut rows: Vec<GemmConfig> = Vec::new();
+    for table in [Target::webgpu(), Target { subgroups: false, ..Target::software() }, Target::software()] {
+        let all = |size: u32| tiles::gemm_candidates(&table, &product(size, size, 512).problem(), tiles::Candidates::All);
+        for config in [tiles::gemm_rows(&table), all(8), all(512)].concat() {
+            let lanes = config.workgroup[0] * config.workgroup[1];
+            if which(&config) && lanes <= target.max_workgroup_invocations && !rows.contains(&config) {
+                rows.push(config);
+            }
+        }
+    }
+    rows
+}
+
+#[test]
+fn split_tiles_of_all_tables_on_shapes_they_are_not_for() {
+    let device = open();
+    let target = device.target();
+    let rows = rows_of_all_tables(&target, |c| c.sharing == Sharing::Split);
+    assert!(rows.len() > 20);
+    for (i, config) in rows.iter().enumerate() {
+        // Steps of k that are no multiple of the lanes, nor of a vector.
+        let (m, n) = if i % 2 == 0 { (3, 40) } else { (40, 3) };
+        let transposed = i % 4 < 2;
+        let product = Product { a_transposed: transposed, b_transposed: transposed, ..product(m, n, 131) };
+        product.check(&device, &target, config);
+        Product { batch: 2, m: n, n: m, k: 1028, a_transposed: !transposed, b_transposed: !transposed, ..product }
+            .check(&device, &target, config);
+    }
+    Product { batch: 3, b_broadcast: true, ..product(11, 50, 0) }.check(&device, &target, &rows[0]);
+    Product { batch: 3, scalar: true, ..product(20, 20, 77) }.check(&device, &target, &rows[1]);
+}
+
+#[test]
+fn batches_of_tiny_products() {
+    let device = open();
+    let target = device.target();
+    for (m, n, k) in [(8, 8, 8), (4, 4, 16), (1, 16, 5), (3, 2, 7), (16, 16, 0), (16, 5, 1), (2, 1, 300)] {
+        as_stored_and_transposed(&device, &target, None, 300, [m, n, k]);
+    }
+    for config in rows_of_all_tables(&target, |c| c.sharing == Sharing::Own) {
+        as_stored_and_transposed(&device, &target, Some(&config), 5, [9, 14, 13]);
+        Product { batch: 67, scalar: true, b_broadcast: true, ..product(12, 4, 4) }.check(&device, &target, &config);
+    }
+}
+
+#[test]
+fn products_through_workgroup_memory() {
+    let device = open();
+    let target = device.target();
+    let rows = rows_of_all_tables(&target, |c| c.sharing == Sharing::Workgroup);
+    assert!(rows.len() > 3);
+    // Of one small block many shapes, of each block some.
+    let small = rows.iter().min_by_key(|c| c.tile_m * c.tile_n * c.workgroup[0]).expect("some");
+    for (m, n, k) in [(1, 1, 0), (1, 33, 64), (33, 1, 127), (64, 64, 64), (64, 127, 257), (127, 64, 1), (257, 33, 33), (36, 100, 66)] {
+        as_stored_and_transposed(&device, &target, Some(small), 1, [m, n, k]);
+    }
+    for config in &rows {
+        Product { batch: 2, b_transposed: true, ..product(127, 257, 64) }.check(&device, &target, config);
+        Product { batch: 2, a_transposed: true, b_broadcast: true, ..product(132, 68, 37) }.check(&device, &target, config);
+        Product { scalar: true, ..product(70, 131, 29) }.check(&device, &target, config);
+    }
+}
+
 /// A convolution over NCHW with weights in the layout of the hole; the epilogue doubles and adds 1.
 struct Convolution {
     batch: u32,

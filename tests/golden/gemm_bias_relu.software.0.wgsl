@@ -57,22 +57,23 @@ fn store(b: u32, i: u32, j: u32, value: vec4<f32>) {
 }
 
 @compute @workgroup_size(8, 1, 1)
-fn gemm_add_max_f32_cd18d889(
+fn gemm_add_max_f32_3423f34b(
     @builtin(workgroup_id) wid: vec3<u32>,
     @builtin(num_workgroups) num_wg: vec3<u32>,
     @builtin(subgroup_invocation_id) sub_lane: u32,
     @builtin(local_invocation_id) lane: vec3<u32>,
 ) {
     let tile = wid.x + wid.y * num_wg.x;
-    if tile >= 8u {
+    if tile >= 4u {
         return;
     }
     let tile_n = tile % 1u;
-    let tile_m = tile / 1u % 8u;
-    let b = tile / 8u;
-    let row = tile_m * 8u;
+    let tile_m = tile / 1u % 4u;
+    let b = tile / 4u;
+    let row = tile_m * 16u;
     let col = tile_n * 32u + sub_lane * 4u;
-    let row0 = row + (sub_lane + 0u) % 8u * 1u;
+    let row0 = row + (sub_lane + 0u) % 16u * 1u;
+    let row1 = row + (sub_lane + 8u) % 16u * 1u;
     let col0 = col + 0u;
     var c0_0 = vec4<f32>();
     var c1_0 = vec4<f32>();
@@ -82,6 +83,14 @@ fn gemm_add_max_f32_cd18d889(
     var c5_0 = vec4<f32>();
     var c6_0 = vec4<f32>();
     var c7_0 = vec4<f32>();
+    var c8_0 = vec4<f32>();
+    var c9_0 = vec4<f32>();
+    var c10_0 = vec4<f32>();
+    var c11_0 = vec4<f32>();
+    var c12_0 = vec4<f32>();
+    var c13_0 = vec4<f32>();
+    var c14_0 = vec4<f32>();
+    var c15_0 = vec4<f32>();
     for (var k = 0u; k < 48u; k += 4u) {
         {
             let k0 = k + 0u;
@@ -106,6 +115,23 @@ fn gemm_add_max_f32_cd18d889(
             c5_0 = fma(vec4<f32>(s5.w), v3_0, fma(vec4<f32>(s5.z), v2_0, fma(vec4<f32>(s5.y), v1_0, fma(vec4<f32>(s5.x), v0_0, c5_0))));
             c6_0 = fma(vec4<f32>(s6.w), v3_0, fma(vec4<f32>(s6.z), v2_0, fma(vec4<f32>(s6.y), v1_0, fma(vec4<f32>(s6.x), v0_0, c6_0))));
             c7_0 = fma(vec4<f32>(s7.w), v3_0, fma(vec4<f32>(s7.z), v2_0, fma(vec4<f32>(s7.y), v1_0, fma(vec4<f32>(s7.x), v0_0, c7_0))));
+            let a1 = load_a(b, row1, k0);
+            let s8 = subgroupBroadcast(a1, 0u);
+            let s9 = subgroupBroadcast(a1, 1u);
+            let s10 = subgroupBroadcast(a1, 2u);
+            let s11 = subgroupBroadcast(a1, 3u);
+            let s12 = subgroupBroadcast(a1, 4u);
+            let s13 = subgroupBroadcast(a1, 5u);
+            let s14 = subgroupBroadcast(a1, 6u);
+            let s15 = subgroupBroadcast(a1, 7u);
+            c8_0 = fma(vec4<f32>(s8.w), v3_0, fma(vec4<f32>(s8.z), v2_0, fma(vec4<f32>(s8.y), v1_0, fma(vec4<f32>(s8.x), v0_0, c8_0))));
+            c9_0 = fma(vec4<f32>(s9.w), v3_0, fma(vec4<f32>(s9.z), v2_0, fma(vec4<f32>(s9.y), v1_0, fma(vec4<f32>(s9.x), v0_0, c9_0))));
+            c10_0 = fma(vec4<f32>(s10.w), v3_0, fma(vec4<f32>(s10.z), v2_0, fma(vec4<f32>(s10.y), v1_0, fma(vec4<f32>(s10.x), v0_0, c10_0))));
+            c11_0 = fma(vec4<f32>(s11.w), v3_0, fma(vec4<f32>(s11.z), v2_0, fma(vec4<f32>(s11.y), v1_0, fma(vec4<f32>(s11.x), v0_0, c11_0))));
+            c12_0 = fma(vec4<f32>(s12.w), v3_0, fma(vec4<f32>(s12.z), v2_0, fma(vec4<f32>(s12.y), v1_0, fma(vec4<f32>(s12.x), v0_0, c12_0))));
+            c13_0 = fma(vec4<f32>(s13.w), v3_0, fma(vec4<f32>(s13.z), v2_0, fma(vec4<f32>(s13.y), v1_0, fma(vec4<f32>(s13.x), v0_0, c13_0))));
+            c14_0 = fma(vec4<f32>(s14.w), v3_0, fma(vec4<f32>(s14.z), v2_0, fma(vec4<f32>(s14.y), v1_0, fma(vec4<f32>(s14.x), v0_0, c14_0))));
+            c15_0 = fma(vec4<f32>(s15.w), v3_0, fma(vec4<f32>(s15.z), v2_0, fma(vec4<f32>(s15.y), v1_0, fma(vec4<f32>(s15.x), v0_0, c15_0))));
         }
     }
     {
@@ -118,5 +144,13 @@ fn gemm_add_max_f32_cd18d889(
         store(b, row + 5u, j, c5_0);
         store(b, row + 6u, j, c6_0);
         store(b, row + 7u, j, c7_0);
+        store(b, row + 8u, j, c8_0);
+        store(b, row + 9u, j, c9_0);
+        store(b, row + 10u, j, c10_0);
+        store(b, row + 11u, j, c11_0);
+        store(b, row + 12u, j, c12_0);
+        store(b, row + 13u, j, c13_0);
+        store(b, row + 14u, j, c14_0);
+        store(b, row + 15u, j, c15_0);
     }
 }

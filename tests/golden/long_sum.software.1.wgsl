@@ -4,7 +4,7 @@
 var<workgroup> scratch_f32: array<f32, 64>;
 
 @compute @workgroup_size(64)
-fn reduce_sum_f32_62a88249(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+fn reduce_sum_f32_22ae1337(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) sub: u32, @builtin(num_subgroups) nsub: u32, @builtin(subgroup_invocation_id) sub_lane: u32, @builtin(subgroup_size) sub_size: u32) {
     let v0 = wid.x + wid.y * nwg.x;
     if v0 >= 1u { return; }
     let v1 = lid;
@@ -14,13 +14,12 @@ fn reduce_sum_f32_62a88249(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_w
         x0 = (x0 + t0);
     }
     var x1 = ((x0.x + x0.y) + (x0.z + x0.w));
-    scratch_f32[lid] = x1;
+    x1 = subgroupAdd(x1);
+    if sub_lane == 0u { scratch_f32[sub] = x1; }
     workgroupBarrier();
-    for (var step = 32u; step > 0u; step >>= 1u) {
-        if lid < step { scratch_f32[lid] = (scratch_f32[lid] + scratch_f32[lid + step]); }
-        workgroupBarrier();
-    }
-    x1 = scratch_f32[0];
+    x1 = 0.0f;
+    for (var other = sub_lane; other < nsub; other += sub_size) { x1 = (x1 + scratch_f32[other]); }
+    x1 = subgroupAdd(x1);
     workgroupBarrier();
     if (v1 < 1u) {
         out[0u] = x1;

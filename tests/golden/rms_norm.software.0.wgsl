@@ -5,7 +5,7 @@
 var<workgroup> scratch_f32: array<f32, 256>;
 
 @compute @workgroup_size(256)
-fn reduce_sum_div_add_sqrt_f32_d1848d42(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+fn reduce_sum_div_add_sqrt_f32_4526dc62(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) sub: u32, @builtin(num_subgroups) nsub: u32, @builtin(subgroup_invocation_id) sub_lane: u32, @builtin(subgroup_size) sub_size: u32) {
     let v0 = wid.x + wid.y * nwg.x;
     if v0 >= 3u { return; }
     let v1 = lid;
@@ -19,13 +19,12 @@ fn reduce_sum_div_add_sqrt_f32_d1848d42(@builtin(workgroup_id) wid: vec3<u32>, @
         }
     }
     var x1 = ((x0.x + x0.y) + (x0.z + x0.w));
-    scratch_f32[lid] = x1;
+    x1 = subgroupAdd(x1);
+    if sub_lane == 0u { scratch_f32[sub] = x1; }
     workgroupBarrier();
-    for (var step = 128u; step > 0u; step >>= 1u) {
-        if lid < step { scratch_f32[lid] = (scratch_f32[lid] + scratch_f32[lid + step]); }
-        workgroupBarrier();
-    }
-    x1 = scratch_f32[0];
+    x1 = 0.0f;
+    for (var other = sub_lane; other < nsub; other += sub_size) { x1 = (x1 + scratch_f32[other]); }
+    x1 = subgroupAdd(x1);
     workgroupBarrier();
     for (var v3 = 0u; v3 < 1u; v3++) {
         let t3 = (v1 < 250u);

@@ -10,7 +10,7 @@ fn nan_max_1(a: f32, b: f32) -> f32 { return select(select(max(a, b), b, is_nan_
 fn nan_min_1(a: f32, b: f32) -> f32 { return select(select(min(a, b), b, is_nan_1(b)), a, is_nan_1(a)); }
 
 @compute @workgroup_size(256)
-fn reduce_sub_exp_sum_div_f32_f9178738(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32) {
+fn reduce_sub_exp_sum_div_f32_4cf5e32a(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, @builtin(local_invocation_index) lid: u32, @builtin(subgroup_id) sub: u32, @builtin(num_subgroups) nsub: u32, @builtin(subgroup_invocation_id) sub_lane: u32, @builtin(subgroup_size) sub_size: u32) {
     let v0 = wid.x + wid.y * nwg.x;
     if v0 >= 40u { return; }
     let v1 = lid;
@@ -22,13 +22,12 @@ fn reduce_sub_exp_sum_div_f32_f9178738(@builtin(workgroup_id) wid: vec3<u32>, @b
             x0 = nan_max_1(x0, t1);
         }
     }
-    scratch_f32[lid] = x0;
+    x0 = select(subgroupMax(x0), f32_nan(), subgroupAny(is_nan_1(x0)));
+    if sub_lane == 0u { scratch_f32[sub] = x0; }
     workgroupBarrier();
-    for (var step = 128u; step > 0u; step >>= 1u) {
-        if lid < step { scratch_f32[lid] = nan_max_1(scratch_f32[lid], scratch_f32[lid + step]); }
-        workgroupBarrier();
-    }
-    x0 = scratch_f32[0];
+    x0 = (-f32_inf());
+    for (var other = sub_lane; other < nsub; other += sub_size) { x0 = nan_max_1(x0, scratch_f32[other]); }
+    x0 = select(subgroupMax(x0), f32_nan(), subgroupAny(is_nan_1(x0)));
     workgroupBarrier();
     var x1 = 0.0f;
     for (var v3 = 0u; v3 < 2u; v3++) {
@@ -38,13 +37,12 @@ fn reduce_sub_exp_sum_div_f32_f9178738(@builtin(workgroup_id) wid: vec3<u32>, @b
             x1 = (x1 + exp((t3 - x0)));
         }
     }
-    scratch_f32[lid] = x1;
+    x1 = subgroupAdd(x1);
+    if sub_lane == 0u { scratch_f32[sub] = x1; }
     workgroupBarrier();
-    for (var step = 128u; step > 0u; step >>= 1u) {
-        if lid < step { scratch_f32[lid] = (scratch_f32[lid] + scratch_f32[lid + step]); }
-        workgroupBarrier();
-    }
-    x1 = scratch_f32[0];
+    x1 = 0.0f;
+    for (var other = sub_lane; other < nsub; other += sub_size) { x1 = (x1 + scratch_f32[other]); }
+    x1 = subgroupAdd(x1);
     workgroupBarrier();
     for (var v4 = 0u; v4 < 2u; v4++) {
         if ((v1 + v4 * 256u) < 257u) {

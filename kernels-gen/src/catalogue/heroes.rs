@@ -3,7 +3,7 @@
 use crate::heroes::attention::{self, AttentionProblem};
 use crate::heroes::conv::{self, ConvProblem};
 use crate::heroes::gemm::{self, GemmProblem, VecAxis};
-use crate::heroes::{Sharing, tiles};
+use crate::heroes::tiles;
 use crate::{Binding, BindingKind, KernelSource, Result, Target};
 
 const DECLARATIONS: &str = "\
@@ -19,22 +19,15 @@ fn bindings() -> Vec<Binding> {
     all
 }
 
-fn sharing(sharing: Sharing) -> &'static str {
-    match sharing {
-        Sharing::Lane => "lane",
-        Sharing::Subgroup => "subgroup",
-    }
-}
-
 /// Products of sizes that fill no tile, operands read by vectors and element by element.
 pub(super) fn products(target: &Target) -> Result<Vec<KernelSource>> {
     let mut all = Vec::new();
-    for config in tiles::gemm_table(target) {
+    for config in &tiles::gemm_rows(target) {
         for (m, n, k, a_vec, b_vec) in [(100, 60, 36, VecAxis::K, VecAxis::Free), (33, 17, 7, VecAxis::None, VecAxis::None)] {
             let problem = GemmProblem { batch: 2, m, n, k, a_vec, b_vec, store_vec: n % 4 == 0 };
             let [x, y] = config.workgroup;
             let tile = format!("{}x{}x{}_{x}x{y}", config.tile_m, config.tile_n, config.tile_k);
-            let name = format!("sample_gemm_{tile}_{}_{m}x{n}x{k}", sharing(config.sharing));
+            let name = format!("sample_gemm_{tile}_{}_{m}x{n}x{k}", config.sharing);
             let (a, b) = (format!("(b * {m}u + i) * {k}u + k"), format!("(b * {k}u + k) * {n}u + j"));
             let c = format!("(b * {m}u + i) * {n}u + j");
             let holes = format!(
@@ -74,7 +67,7 @@ pub(super) fn convolutions(target: &Target) -> Result<Vec<KernelSource>> {
                 store_vec: output[1] % 4 == 0,
             };
             let tile = format!("{}x{}x{}_{}", config.tile_y, config.tile_oc, config.tile_c, config.lanes);
-            let name = format!("sample_conv_{tile}_{}_{side}x{side}_stride{stride}", sharing(config.sharing));
+            let name = format!("sample_conv_{tile}_{}_{side}x{side}_stride{stride}", config.sharing);
             let taps = side * side;
             let [height, width] = output;
             let holes = format!(
@@ -119,7 +112,7 @@ pub(super) fn attentions(target: &Target) -> Result<Vec<KernelSource>> {
                 store_vec: vec,
             };
             let tile = format!("{}x{}x{}", config.tile_rows, config.key_vecs, config.teams);
-            let name = format!("sample_attention_{tile}_{}_{tokens}x{width}", sharing(config.sharing));
+            let name = format!("sample_attention_{tile}_{}_{tokens}x{width}", config.sharing);
             let scale = 1.0 / f64::from(width).sqrt();
             let at = |row: &str, column: &str| format!("(b * {tokens}u + {row}) * {width}u + {column}");
             let loads: String = [("q", "x", "i", "k"), ("k", "x", "j", "k"), ("v", "w", "j", "c")]

@@ -8,10 +8,10 @@ mod value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::ir::{BufferId, Code, Expr, Function, Grid, Kernel, Stmt, num_iterations};
+use crate::ir::{BufferId, Code, Expr, Function, Grid, Kernel, LocalId, Stmt, ValueType, num_iterations};
 use crate::scalar::ReduceOp;
 use crate::source::{Binding, BindingKind};
-use crate::{Formula, KernelSource, Result, WgslFeatures};
+use crate::{Formula, KernelSource, Result, ScalarType, WgslFeatures};
 
 pub use helpers::Helper;
 use value::Emitter;
@@ -55,9 +55,16 @@ pub fn kernel(kernel: &Kernel, numerics: Numerics) -> Result<KernelSource> {
     }
     let helpers = helpers::text(&emitter.helpers);
     let bindings = bindings(&kernel.code, &emitter);
+    let subgroups = match emitter.subgroups {
+        true => {
+            ", @builtin(subgroup_id) sub: u32, @builtin(num_subgroups) nsub: u32, @builtin(subgroup_invocation_id) sub_lane: u32, \
+             @builtin(subgroup_size) sub_size: u32"
+        }
+        false => "",
+    };
     let signature = format!(
         "@compute @workgroup_size({size})\nfn ENTRY(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) nwg: vec3<u32>, \
-         @builtin(local_invocation_index) lid: u32) {{\n"
+         @builtin(local_invocation_index) lid: u32{subgroups}) {{\n"
     );
     let text = format!("{}{text}{helpers}\n{signature}{body}}}\n", bindings.1);
     Ok(finish(Finish {
@@ -246,10 +253,15 @@ impl Emitter<'_> {
         }
     }
 
-    fn workgroup_reduce(&mut self, local: crate::ir::LocalId, op: ReduceOp) {
+    fn workgroup_reduce(&mut self, local: LocalId, op: ReduceOp) {
         let ty = self.code.locals[local.0 as usize];
         self.scratch.insert(ty.scalar);
         let scratch = format!("scratch_{}", ty.scalar.wgsl());
+        if self.code.subgroups && ty.scalar != ScalarType::Bool {
+            self.reduce_by_subgroups(local, op, &scratch);
+            self.forget(local);
+            return;
+        }
         let combined = self.binary_text(op.combine(ty.scalar), ty, &format!("{scratch}[lid]"), &format!("{scratch}[lid + step]"));
         self.line(&format!("{scratch}[lid] = x{};", local.0));
         self.line("workgroupBarrier();");
@@ -262,5 +274,39 @@ impl Emitter<'_> {
         self.line(&format!("x{} = {scratch}[0];", local.0));
         self.line("workgroupBarrier();");
         self.forget(local);
+    }
+
+    /// Combines the lanes of each subgroup, then, in every subgroup alike, what all of them came to. Subgroups may be of any size.
+    fn reduce_by_subgroups(&mut self, local: LocalId, op: ReduceOp, scratch: &str) {
+        self.subgroups = true;
+        let ty = self.code.locals[local.0 as usize];
+        let x = format!("x{}", local.0);
+        self.combine_subgroup(op, ty, &x);
+        self.line(&format!("if sub_lane == 0u {{ {scratch}[sub] = {x}; }}"));
+        self.line("workgroupBarrier();");
+        let identity = self.literal(op.identity(ty.scalar));
+        self.line(&format!("{x} = {identity};"));
+        let combined = self.binary_text(op.combine(ty.scalar), ty, &x, &format!("{scratch}[other]"));
+        self.line(&format!("for (var other = sub_lane; other < nsub; other += sub_size) {{ {x} = {combined}; }}"));
+        self.combine_subgroup(op, ty, &x);
+        self.line("workgroupBarrier();");
+    }
+
+    /// `x` of all lanes of the subgroup combined. Drivers drop NaN from maxima and minima as they like: it is looked for by its bits.
+    fn combine_subgroup(&mut self, op: ReduceOp, ty: ValueType, x: &str) {
+        let function = match op {
+            ReduceOp::Sum => "subgroupAdd",
+            ReduceOp::Product => "subgroupMul",
+            ReduceOp::Max => "subgroupMax",
+            ReduceOp::Min => "subgroupMin",
+        };
+        let strict = ty.scalar == ScalarType::F32 && self.numerics == Numerics::Strict;
+        if strict && matches!(op, ReduceOp::Max | ReduceOp::Min) {
+            let nan = self.nan_test(1, x);
+            self.helpers.insert(Helper::NonFinite);
+            self.line(&format!("{x} = select({function}({x}), f32_nan(), subgroupAny({nan}));"));
+        } else {
+            self.line(&format!("{x} = {function}({x});"));
+        }
     }
 }

@@ -28,7 +28,9 @@ pub struct Emitter<'a> {
     pub scratch: BTreeSet<ScalarType>,
     pub vectors: BTreeSet<BufferId>,
     pub workgroup_size: u32,
-    numerics: Numerics,
+    /// Whether the text uses subgroup operations.
+    pub subgroups: bool,
+    pub numerics: Numerics,
     scopes: Vec<Scope>,
     uses: Vec<u32>,
     /// Locals each expression reads, itself or through operands.
@@ -77,6 +79,7 @@ impl<'a> Emitter<'a> {
             scratch: BTreeSet::new(),
             vectors: vector_buffers(code, bodies),
             workgroup_size: 1,
+            subgroups: false,
             numerics,
             scopes: vec![Scope::default()],
             uses,
@@ -204,7 +207,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn literal(&mut self, literal: Literal) -> String {
+    pub fn literal(&mut self, literal: Literal) -> String {
         match literal {
             // The smallest i32 has no literal of its own.
             Literal::I32(i32::MIN) => "(-2147483647i - 1i)".to_string(),
@@ -293,7 +296,7 @@ impl<'a> Emitter<'a> {
     /// Optional features the text uses.
     pub fn features(&self) -> WgslFeatures {
         let int64 = (0..self.code.buffers.len()).any(|i| self.is_wide(BufferId(i as u32)));
-        WgslFeatures { int64, ..WgslFeatures::default() }
+        WgslFeatures { int64, subgroups: self.subgroups, ..WgslFeatures::default() }
     }
 
     fn element(&mut self, buffer: BufferId, index: &Index) -> String {
@@ -377,7 +380,7 @@ impl<'a> Emitter<'a> {
         format!("({bytes}.x | {bytes}.y | {bytes}.z | {bytes}.w)")
     }
 
-    fn nan_test(&mut self, width: u8, x: &str) -> String {
+    pub fn nan_test(&mut self, width: u8, x: &str) -> String {
         self.helpers.insert(Helper::IsNan(width));
         format!("is_nan_{width}({x})")
     }

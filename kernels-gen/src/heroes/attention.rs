@@ -138,18 +138,22 @@ impl AttentionConfig {
     fn workgroup_bytes(&self, keys: u32) -> u32 {
         let weights = if keys > 0 { self.block_keys() } else { 0 };
         match self.sharing {
-            Sharing::Subgroup => 0,
             Sharing::Lane => 4 * self.teams * self.tile_rows * (LANES + weights),
+            Sharing::Subgroup | Sharing::Split | Sharing::Workgroup | Sharing::Own => 0,
         }
     }
 
     fn check(&self, problem: &AttentionProblem) -> Result<()> {
         let held = self.tile_rows.saturating_mul(4 * (self.key_vecs + problem.value_width.div_ceil(4 * LANES)));
-        let teams = if self.sharing == Sharing::Subgroup { self.teams == 1 } else { (1..=32).contains(&self.teams) };
+        let teams = match self.sharing {
+            Sharing::Lane => (1..=32).contains(&self.teams),
+            Sharing::Subgroup => self.teams == 1,
+            Sharing::Split | Sharing::Workgroup | Sharing::Own => false,
+        };
         if self.tile_rows == 0 || self.key_vecs == 0 || held > 1024 || !teams {
             return Err(Error::Unsupported(format!(
                 "attention configuration {self:?} for values of width {}: a lane holds 1 to 1024 scores and results, here {held}, and \
-                 subgroup sharing takes one team",
+                 subgroup sharing takes one team, sharing by lanes 1 to 32; there is no other",
                 problem.value_width
             )));
         }

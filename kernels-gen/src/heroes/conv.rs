@@ -131,6 +131,7 @@ impl ConvConfig {
         let shared = match self.sharing {
             Sharing::Lane => true,
             Sharing::Subgroup => self.lanes == SUBGROUP_LANES,
+            Sharing::Split | Sharing::Workgroup | Sharing::Own => false,
         };
         let ok = self.tile_y > 0 && self.tile_y <= 8 && self.tile_oc > 0 && self.tile_oc.is_multiple_of(4) && self.tile_c > 0;
         if ok && shared && accumulators <= 1024 && self.tile_c <= 16 {

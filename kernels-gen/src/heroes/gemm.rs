@@ -13,6 +13,9 @@
 //!
 //! Vector holes are called with the vectorised index a multiple of 4.
 
+mod split;
+mod staged;
+
 use std::fmt;
 
 use super::text::{Text, clamp, component};
@@ -53,13 +56,15 @@ pub struct GemmProblem {
 /// Tile sizes of a matrix product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GemmConfig {
-    /// Rows of C a lane holds; with [`Sharing::Subgroup`] a multiple of 8.
+    /// Rows of C a lane holds; with [`Sharing::Subgroup`] a multiple of 8, with [`Sharing::Workgroup`] of 4. Of the shorter side of C with
+    /// [`Sharing::Split`] and [`Sharing::Own`].
     pub tile_m: u32,
-    /// Columns of C a lane holds, a multiple of 4.
+    /// Columns of C a lane holds, a multiple of 4. Of the longer side of C with [`Sharing::Split`] and [`Sharing::Own`].
     pub tile_n: u32,
-    /// Steps of k unrolled, a multiple of 4.
+    /// Steps of k unrolled, a multiple of 4; with [`Sharing::Workgroup`] those that workgroup memory holds.
     pub tile_k: u32,
-    /// Lanes of a workgroup along n and m; `[8, 1]` with [`Sharing::Subgroup`].
+    /// Lanes of a workgroup along n and m; along the longer side of C and k with [`Sharing::Split`]; `[8, 1]` with [`Sharing::Subgroup`],
+    /// one dimension with [`Sharing::Own`].
     pub workgroup: [u32; 2],
     /// How lanes share operands.
     pub sharing: Sharing,
@@ -98,10 +103,42 @@ impl fmt::Display for GemmConfig {
 }
 
 impl GemmConfig {
-    /// Rows and columns of C a workgroup computes.
-    pub(super) fn block(&self) -> [u32; 2] {
-        let lanes_m = if self.sharing == Sharing::Subgroup { 1 } else { self.workgroup[1] };
-        [self.tile_m.saturating_mul(lanes_m), self.tile_n.saturating_mul(self.workgroup[0])]
+    /// Lanes whose results lie side by side, along n and m.
+    fn lanes(&self) -> [u32; 2] {
+        let [x, y] = self.workgroup;
+        match self.sharing {
+            Sharing::Lane | Sharing::Workgroup => [x, y],
+            Sharing::Subgroup | Sharing::Split => [x, 1],
+            Sharing::Own => [1, 1],
+        }
+    }
+
+    /// Rows and columns of C a workgroup computes; a lane with [`Sharing::Own`].
+    pub(super) fn block(&self, problem: &GemmProblem) -> [u32; 2] {
+        let [x, y] = self.lanes();
+        let [rows, cols] = [self.tile_m.saturating_mul(y), self.tile_n.saturating_mul(x)];
+        if self.transposes(problem) { [cols, rows] } else { [rows, cols] }
+    }
+
+    /// Whether the transposed product is computed: where tiles lie along the longer side of C and that is the one of its rows.
+    fn transposes(&self, problem: &GemmProblem) -> bool {
+        matches!(self.sharing, Sharing::Split | Sharing::Own) && problem.n < problem.m
+    }
+
+    /// Tiles of one workgroup.
+    pub(super) fn tiles_per_workgroup(&self) -> u32 {
+        if self.sharing == Sharing::Own { self.workgroup[0].max(1) } else { 1 }
+    }
+
+    /// Lanes that take a part of k each.
+    fn lanes_k(&self) -> u32 {
+        if self.sharing == Sharing::Split { self.workgroup[1].max(1) } else { 1 }
+    }
+
+    /// Vectors of partial sums in workgroup memory.
+    fn partial_sums(&self) -> u32 {
+        let lanes = self.workgroup[0].saturating_mul(self.workgroup[1]);
+        if self.lanes_k() > 1 { lanes.saturating_mul(self.tile_m).saturating_mul(self.tile_n / 4) } else { 0 }
     }
 
     fn check(&self) -> Result<()> {
@@ -112,15 +149,18 @@ impl GemmConfig {
             && self.tile_k.is_multiple_of(4)
             && u64::from(self.tile_m) * u64::from(self.tile_n) <= 1024
             && match self.sharing {
-                Sharing::Lane => true,
+                Sharing::Lane | Sharing::Split => true,
                 Sharing::Subgroup => self.workgroup == [SUBGROUP_LANES, 1] && self.tile_m.is_multiple_of(SUBGROUP_LANES),
+                Sharing::Workgroup => self.tile_m.is_multiple_of(4),
+                Sharing::Own => self.workgroup[1] == 1,
             };
         if ok {
             return Ok(());
         }
         Err(Error::Unsupported(format!(
-            "matrix product configuration {self:?}: tile_n and tile_k are multiples of 4, a lane holds 1 to 1024 results, and subgroup \
-             sharing takes workgroups of [8, 1] and a tile_m that is a multiple of 8"
+            "matrix product configuration {self:?}: tile_n and tile_k are multiples of 4, a lane holds 1 to 1024 results, subgroup \
+             sharing takes workgroups of [8, 1] and a tile_m that is a multiple of 8, sharing by workgroups one that is a multiple of 4, and \
+             lanes with tiles of their own stand in one dimension"
         )))
     }
 }
@@ -131,23 +171,34 @@ impl GemmConfig {
 /// bound on loop iterations: split k then.
 pub fn skeleton(problem: &GemmProblem, config: &GemmConfig, target: &Target, entry: &str) -> Result<Skeleton> {
     let Launch { step, tiles, workgroups } = launch(problem, config, target)?;
+    let transposed = config.transposes(problem);
     let problem = problem.normalised();
-    let work = Generator { p: &problem, c: config, step, varying: target.varying_sizes, text: Text::default() };
+    let mut problem = if transposed { problem.transposed() } else { problem };
+    let holes = [problem.a_vec, problem.b_vec];
+    if config.sharing == Sharing::Workgroup {
+        problem = problem.staged();
+    }
+    let work = Generator { p: &problem, c: config, step, varying: target.varying_sizes, transposed, holes, text: Text::default() };
     let subgroups = config.sharing == Sharing::Subgroup;
     Ok(Skeleton {
         wgsl: work.entry(entry, tiles),
         workgroup_size: [config.workgroup[0], config.workgroup[1], 1],
         workgroups,
-        workgroup_bytes: 0,
+        workgroup_bytes: workgroup_bytes(&problem, config),
         subgroups,
         flops: problem.flops(),
-        max_iterations: u64::from(problem.k / step) + 1,
+        max_iterations: u64::from(problem.k / config.lanes_k() / step) + 1 + u64::from(config.tile_m * config.tile_n / 4),
     })
 }
 
 /// Whether [`skeleton`] makes a kernel of `config` for `problem`; its error says why not.
 pub fn check(problem: &GemmProblem, config: &GemmConfig, target: &Target) -> Result<()> {
     launch(problem, config, target).map(|_| ())
+}
+
+fn workgroup_bytes(problem: &GemmProblem, config: &GemmConfig) -> u32 {
+    let [a, b] = if problem.k > 0 { config.staged() } else { [0, 0] };
+    config.partial_sums().saturating_add(a).saturating_add(b).saturating_mul(16)
 }
 
 /// Size of a dispatch.
@@ -159,12 +210,18 @@ struct Launch {
 
 fn launch(problem: &GemmProblem, config: &GemmConfig, target: &Target) -> Result<Launch> {
     config.check()?;
-    check_limits(target, "matrix product", config.workgroup, 0, config.sharing == Sharing::Subgroup)?;
-    let step = unrolled_step(problem.k, config.tile_k, target)?;
-    let [rows, cols] = config.block();
+    check_limits(target, "matrix product", config.workgroup, workgroup_bytes(problem, config), config.sharing == Sharing::Subgroup)?;
+    let step = unrolled_step(problem.k / config.lanes_k(), config.tile_k, target)?;
+    let [rows, cols] = config.block(problem);
     let tiles = [problem.m.div_ceil(rows), problem.n.div_ceil(cols)];
     let tiles = tiles.iter().fold(u64::from(problem.batch), |all, n| all.saturating_mul(u64::from(*n)));
-    Ok(Launch { step, tiles, workgroups: fold(tiles, target, "matrix product")? })
+    if config.sharing == Sharing::Own && tiles > 1 << 31 {
+        return Err(Error::Unsupported(format!(
+            "matrix product of {tiles} tiles: lanes count theirs up to 2^31; choose another configuration"
+        )));
+    }
+    let workgroups = tiles.div_ceil(u64::from(config.tiles_per_workgroup()));
+    Ok(Launch { step, tiles, workgroups: fold(workgroups, target, "matrix product")? })
 }
 
 /// Steps of k in one iteration: the configuration's, doubled until the loop keeps within the target's bound.
@@ -187,23 +244,28 @@ fn unrolled_step(k: u32, tile_k: u32, target: &Target) -> Result<u32> {
 }
 
 struct Generator<'a> {
+    /// The problem, or the transposed one.
     p: &'a GemmProblem,
     c: &'a GemmConfig,
     /// Steps of k an iteration takes.
     step: u32,
     /// Whether tails are tested for in any case.
     varying: bool,
+    /// Whether the holes' operands are exchanged.
+    transposed: bool,
+    /// Vector axes of the holes of A and B. Those of the problem are those of what is multiplied, which may lie in workgroup memory.
+    holes: [VecAxis; 2],
     text: Text,
 }
 
 impl Generator<'_> {
     /// Rows of C a workgroup computes.
     fn block_m(&self) -> u32 {
-        self.c.block()[0]
+        self.c.tile_m * self.c.lanes()[1]
     }
 
     fn block_n(&self) -> u32 {
-        self.c.block()[1]
+        self.c.tile_n * self.c.lanes()[0]
     }
 
     fn tiles_m(&self) -> u32 {
@@ -228,6 +290,8 @@ impl Generator<'_> {
 
     fn entry(mut self, entry: &str, tiles: u64) -> String {
         let [x, y] = self.c.workgroup;
+        self.partial_sums();
+        self.staging();
         self.text.line(format!("@compute @workgroup_size({x}, {y}, 1)"));
         self.text.line(format!("fn {entry}("));
         self.text.line("    @builtin(workgroup_id) wid: vec3<u32>,");
@@ -237,17 +301,40 @@ impl Generator<'_> {
         }
         self.text.line("    @builtin(local_invocation_id) lane: vec3<u32>,");
         self.text.line(") {");
-        self.text.line("let tile = wid.x + wid.y * num_wg.x;");
+        self.text.line(match self.c.sharing {
+            Sharing::Own => format!("let tile = (wid.x + wid.y * num_wg.x) * {x}u + lane.x;"),
+            _ => "let tile = wid.x + wid.y * num_wg.x;".to_string(),
+        });
         self.text.line(format!("if tile >= {tiles}u {{"));
         self.text.line("return;");
         self.text.line("}");
         self.origin();
-        self.operand_indices();
+        if self.c.sharing == Sharing::Workgroup {
+            self.staged_indices();
+        } else {
+            self.operand_indices();
+        }
         for r in 0..self.c.tile_m {
             for q in 0..self.vecs() {
                 self.text.line(format!("var c{r}_{q} = vec4<f32>();"));
             }
         }
+        if self.split() > 1 {
+            self.accumulate_split();
+            self.store_split();
+        } else {
+            match self.c.sharing {
+                Sharing::Workgroup => self.accumulate_staged(),
+                _ => self.accumulate(),
+            }
+            self.store();
+        }
+        self.text.line("}");
+        self.text.finish()
+    }
+
+    /// Adds up all of k.
+    fn accumulate(&mut self) {
         let step = self.step;
         let whole = self.p.k / step * step;
         if whole > 0 {
@@ -263,9 +350,24 @@ impl Generator<'_> {
             self.multiply(&format!("{at}u"), steps);
             at += steps;
         }
-        self.store();
-        self.text.line("}");
-        self.text.finish()
+    }
+
+    /// A call of the hole that loads `operand`, `a` or `b` with a suffix, at an own index and a k.
+    fn operand(&self, operand: &str, own: &str, k: &str) -> String {
+        match self.c.sharing {
+            Sharing::Workgroup => self.staged_operand(operand, own, k),
+            _ => self.hole(operand, own, k),
+        }
+    }
+
+    fn hole(&self, operand: &str, own: &str, k: &str) -> String {
+        let (name, suffix) = operand.split_at(1);
+        // The hole of B takes k first.
+        match (name == "a", self.transposed) {
+            (true, false) => format!("load_a{suffix}(b, {own}, {k})"),
+            (true, true) | (false, false) => format!("load_b{suffix}(b, {k}, {own})"),
+            (false, true) => format!("load_a{suffix}(b, {own}, {k})"),
+        }
     }
 
     /// First row and column of the lane, and the matrix of the batch.
@@ -274,18 +376,22 @@ impl Generator<'_> {
         self.text.line(format!("let tile_n = tile % {tn}u;"));
         self.text.line(format!("let tile_m = tile / {tn}u % {tm}u;"));
         self.text.line(format!("let b = tile / {}u;", u64::from(tn) * u64::from(tm)));
-        let row = match self.c.sharing {
-            Sharing::Subgroup => format!("let row = tile_m * {}u;", self.block_m()),
+        let row = match self.c.lanes()[1] {
+            1 => format!("let row = tile_m * {}u;", self.block_m()),
             _ => format!("let row = tile_m * {}u + lane.y * {}u;", self.block_m(), self.c.tile_m),
         };
         self.text.line(row);
-        let x = if self.c.sharing == Sharing::Subgroup { "sub_lane" } else { "lane.x" };
-        self.text.line(format!("let col = tile_n * {}u + {x} * 4u;", self.block_n()));
+        let col = match self.c.sharing {
+            Sharing::Subgroup => " + sub_lane * 4u",
+            Sharing::Own => "",
+            _ => " + lane.x * 4u",
+        };
+        self.text.line(format!("let col = tile_n * {}u{col};", self.block_n()));
     }
 
     /// Column of the lane's q-th vector: lanes stand side by side, so that a workgroup reads consecutive addresses.
     fn col(&self, q: u32) -> String {
-        format!("col + {}u", q * self.c.workgroup[0] * 4)
+        format!("col + {}u", q * self.c.lanes()[0] * 4)
     }
 
     /// Loop-invariant row and column indices, held inside the operands.
@@ -353,17 +459,20 @@ impl Generator<'_> {
         match self.p.a_vec {
             VecAxis::Free => {
                 for s in 0..steps {
-                    self.text.line(format!("let a{g}_{s} = load_a(b, row{g}, k0 + {s}u);"));
+                    let load = self.operand("a", &format!("row{g}"), &format!("k0 + {s}u"));
+                    self.text.line(format!("let a{g}_{s} = {load};"));
                 }
                 Box::new(move |r, s| format!("a{g}_{s}.{}", component(r)))
             }
             VecAxis::K if steps == 4 => {
-                self.text.line(format!("let a{g} = load_a(b, row{g}, k0);"));
+                let load = self.operand("a", &format!("row{g}"), "k0");
+                self.text.line(format!("let a{g} = {load};"));
                 Box::new(|r, s| format!("a{r}.{}", component(s)))
             }
             _ => {
                 for s in 0..steps {
-                    self.text.line(format!("let a{g}_{s} = load_a1(b, row{g}, k0 + {s}u);"));
+                    let load = self.operand("a1", &format!("row{g}"), &format!("k0 + {s}u"));
+                    self.text.line(format!("let a{g}_{s} = {load};"));
                 }
                 Box::new(|r, s| format!("a{r}_{s}"))
             }
@@ -375,7 +484,8 @@ impl Generator<'_> {
         match self.p.a_vec {
             VecAxis::Free => {
                 for s in 0..steps {
-                    self.text.line(format!("let a{g}_{s} = load_a(b, row{g}, k0 + {s}u);"));
+                    let load = self.operand("a", &format!("row{g}"), &format!("k0 + {s}u"));
+                    self.text.line(format!("let a{g}_{s} = {load};"));
                     for quad in rows.start / 4..rows.end / 4 {
                         self.text.line(format!("let s{quad}_{s} = subgroupBroadcast(a{g}_{s}, {}u);", quad % SUBGROUP_LANES));
                     }
@@ -383,7 +493,8 @@ impl Generator<'_> {
                 Box::new(|r, s| format!("s{}_{s}.{}", r / 4, component(r)))
             }
             VecAxis::K if steps == 4 => {
-                self.text.line(format!("let a{g} = load_a(b, row{g}, k0);"));
+                let load = self.operand("a", &format!("row{g}"), "k0");
+                self.text.line(format!("let a{g} = {load};"));
                 for r in rows {
                     self.text.line(format!("let s{r} = subgroupBroadcast(a{g}, {}u);", r % SUBGROUP_LANES));
                 }
@@ -391,7 +502,8 @@ impl Generator<'_> {
             }
             _ => {
                 for s in 0..steps {
-                    self.text.line(format!("let a{g}_{s} = load_a1(b, row{g}, k0 + {s}u);"));
+                    let load = self.operand("a1", &format!("row{g}"), &format!("k0 + {s}u"));
+                    self.text.line(format!("let a{g}_{s} = {load};"));
                     for r in rows.clone() {
                         self.text.line(format!("let s{r}_{s} = subgroupBroadcast(a{g}_{s}, {}u);", r % SUBGROUP_LANES));
                     }
@@ -406,7 +518,8 @@ impl Generator<'_> {
         for q in 0..self.vecs() {
             if self.p.b_vec == VecAxis::K && steps == 4 {
                 for e in 0..4 {
-                    self.text.line(format!("let b{q}_{e} = load_b(b, k0, col{q}_{e});"));
+                    let load = self.operand("b", &format!("col{q}_{e}"), "k0");
+                    self.text.line(format!("let b{q}_{e} = {load};"));
                 }
                 for s in 0..steps {
                     let of = |e| format!("b{q}_{e}.{}", component(s));
@@ -415,9 +528,9 @@ impl Generator<'_> {
             } else {
                 for s in 0..steps {
                     let value = if self.p.b_vec == VecAxis::Free {
-                        format!("load_b(b, k0 + {s}u, col{q})")
+                        self.operand("b", &format!("col{q}"), &format!("k0 + {s}u"))
                     } else {
-                        let of = |e| format!("load_b1(b, k0 + {s}u, col{q}_{e})");
+                        let of = |e| self.operand("b1", &format!("col{q}_{e}"), &format!("k0 + {s}u"));
                         format!("vec4<f32>({}, {}, {}, {})", of(0), of(1), of(2), of(3))
                     };
                     self.text.line(format!("let v{s}_{q} = {value};"));
@@ -433,33 +546,7 @@ impl Generator<'_> {
             self.text.line("{");
             self.text.line(format!("let j = {};", self.col(q)));
             for r in 0..self.c.tile_m {
-                let mut guards = Vec::new();
-                if self.ragged_m() {
-                    guards.push(format!("row + {r}u < {}u", self.p.m));
-                }
-                if self.p.store_vec && self.ragged_n() {
-                    guards.push(format!("j < {}u", self.p.n));
-                }
-                if !guards.is_empty() {
-                    self.text.line(format!("if {} {{", guards.join(" && ")));
-                }
-                if self.p.store_vec {
-                    self.text.line(format!("store(b, row + {r}u, j, c{r}_{q});"));
-                } else {
-                    for e in 0..4 {
-                        let write = format!("store1(b, row + {r}u, j + {e}u, c{r}_{q}.{});", component(e));
-                        if self.ragged_n() {
-                            self.text.line(format!("if j + {e}u < {}u {{", self.p.n));
-                            self.text.line(write);
-                            self.text.line("}");
-                        } else {
-                            self.text.line(write);
-                        }
-                    }
-                }
-                if !guards.is_empty() {
-                    self.text.line("}");
-                }
+                self.store_one(&format!("row + {r}u"), "j", &format!("c{r}_{q}"));
             }
             self.text.line("}");
         }

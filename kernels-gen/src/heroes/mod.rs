@@ -30,6 +30,12 @@ pub enum Sharing {
     Lane,
     /// Eight lanes of a subgroup load the operand they have in common once and broadcast it.
     Subgroup,
+    /// Each lane takes a part of k; partial sums meet in workgroup memory. For products of few rows or columns; for nothing else.
+    Split,
+    /// The lanes of a workgroup copy blocks of both operands to workgroup memory and multiply from there. For products; for nothing else.
+    Workgroup,
+    /// Each lane has a tile of its own, anywhere: for batches of products that are smaller than what a workgroup computes; for nothing else.
+    Own,
 }
 
 impl fmt::Display for Sharing {
@@ -37,6 +43,9 @@ impl fmt::Display for Sharing {
         f.write_str(match self {
             Sharing::Lane => "lane",
             Sharing::Subgroup => "subgroup",
+            Sharing::Split => "split",
+            Sharing::Workgroup => "workgroup",
+            Sharing::Own => "own",
         })
     }
 }

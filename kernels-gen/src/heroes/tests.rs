@@ -47,7 +47,7 @@ fn kernel(problem: &GemmProblem, config: &GemmConfig, target: &Target) -> Kernel
 fn every_table_row_is_valid_on_its_target() {
     let axes = [VecAxis::None, VecAxis::K, VecAxis::Free];
     for target in Target::presets() {
-        for config in tiles::gemm_table(&target) {
+        for config in &tiles::gemm_rows(&target) {
             for (i, (m, n, k)) in [(64, 64, 64), (257, 33, 7), (1, 1, 0)].into_iter().enumerate() {
                 for a_vec in axes {
                     let problem = GemmProblem { batch: 3, m, n, k, a_vec, b_vec: axes[i], store_vec: true };
@@ -56,7 +56,10 @@ fn every_table_row_is_valid_on_its_target() {
             }
         }
         let problem = GemmProblem { batch: 1, m: 64, n: 64, k: 6, a_vec: VecAxis::K, b_vec: VecAxis::Free, store_vec: true };
-        validate(&kernel(&problem, &tiles::gemm_table(&target)[0], &target), &target).expect("every writer takes it");
+        let mut seen = std::collections::HashSet::new();
+        for config in tiles::gemm_rows(&target).into_iter().filter(|c| seen.insert(c.sharing)) {
+            validate(&kernel(&problem, &config, &target), &target).expect("every writer takes it");
+        }
     }
 }
 
@@ -102,7 +105,30 @@ fn sizes_of_a_class_are_close_and_divide_alike() {
 fn large_tiles_are_for_large_products() {
     let target = Target::software();
     let of = |m, n, k| tiles::gemm(&target, &GemmProblem { batch: 1, m, n, k, a_vec: VecAxis::K, b_vec: VecAxis::Free, store_vec: true });
-    assert_eq!([of(1024, 1024, 1024).tile_m, of(320, 1024, 1024).tile_m, of(128, 128, 128).tile_m, of(1, 9, 64).tile_m], [96, 64, 32, 8]);
+    assert_eq!([of(1024, 1024, 1024).tile_m, of(320, 1024, 1024).tile_m, of(128, 128, 128).tile_m, of(9, 9, 64).tile_m], [96, 64, 32, 8]);
+}
+
+#[test]
+fn each_class_of_shapes_has_its_way_of_sharing() {
+    let of = |target: &Target, batch, m, n, k| {
+        let problem = GemmProblem { batch, m, n, k, a_vec: VecAxis::K, b_vec: VecAxis::Free, store_vec: true };
+        tiles::gemm(target, &problem)
+    };
+    for target in Target::presets() {
+        for (m, n) in [(1, 4096), (4096, 1), (8, 1000), (300, 3), (1, 1)] {
+            let config = of(&target, 1, m, n, 4096);
+            assert!(config.sharing == Sharing::Split && config.tile_m < 2 * m.min(n), "{m}x{n} on {}: {config}", target.name);
+        }
+        for (m, n) in [(4, 4), (8, 16), (16, 3), (1, 5), (8, 1)] {
+            let config = of(&target, 5000, m, n, 8);
+            assert!(config.sharing == Sharing::Own, "{m}x{n} on {}: {config}", target.name);
+        }
+    }
+    for gpu in [Target::webgpu(), Target::desktop()] {
+        let [large, medium, short_k] = [[2048, 2048, 512], [512, 512, 512], [2048, 2048, 8]].map(|[m, n, k]| of(&gpu, 1, m, n, k));
+        assert_eq!([large.sharing, medium.sharing, short_k.sharing], [Sharing::Workgroup, Sharing::Workgroup, Sharing::Lane]);
+        assert!(large.tile_m > medium.tile_m, "{large}, {medium}");
+    }
 }
 
 #[test]
@@ -116,7 +142,7 @@ fn text_is_a_function_of_its_arguments() {
 #[test]
 fn impossible_requests_are_errors() {
     let software = Target::software();
-    let problem = GemmProblem { batch: 1, m: 8, n: 8, k: 8, a_vec: VecAxis::None, b_vec: VecAxis::None, store_vec: false };
+    let problem = GemmProblem { batch: 1, m: 32, n: 32, k: 8, a_vec: VecAxis::None, b_vec: VecAxis::None, store_vec: false };
     let good = tiles::gemm(&software, &problem);
     let refused = |p: &GemmProblem, c: GemmConfig, t: &Target| skeleton(p, &c, t, "gemm").expect_err("refused").to_string();
     assert!(refused(&problem, GemmConfig { tile_n: 3, ..good }, &software).contains("multiples of 4"));

@@ -6,7 +6,7 @@
 use super::Sharing;
 use super::attention::{self, AttentionConfig, AttentionProblem};
 use super::conv::{self, ConvConfig, ConvProblem};
-use super::gemm::{self, GemmConfig, GemmProblem};
+use super::gemm::{self, GemmConfig, GemmProblem, VecAxis};
 use crate::target::{AdapterClass, Target};
 
 const fn row(tile_m: u32, tile_n: u32, tile_k: u32, workgroup: [u32; 2], sharing: Sharing) -> GemmConfig {
@@ -22,6 +22,9 @@ const SOFTWARE_SHARED: &[GemmConfig] = &[
     row(8, 4, 4, [8, 1], Sharing::Subgroup),
 ];
 
+/// The same for products of few columns, though more than the tables of few have: of such a tile more is filled.
+const SOFTWARE_SHARED_NARROW: &[GemmConfig] = &[row(32, 4, 4, [8, 1], Sharing::Subgroup), row(16, 4, 4, [8, 1], Sharing::Subgroup)];
+
 /// Results a lane may hold in a product of fewer than `LARGE_FLOPS`: larger tiles take drivers on the processor seconds to compile.
 const SMALL_TILE: u32 = 256;
 /// Operations from which on a product is worth the largest tiles.
@@ -31,9 +34,110 @@ const LARGE_FLOPS: u64 = 1 << 29;
 const SOFTWARE: &[GemmConfig] =
     &[row(16, 16, 4, [16, 1], Sharing::Lane), row(8, 8, 4, [8, 1], Sharing::Lane), row(4, 4, 4, [8, 1], Sharing::Lane)];
 
-/// Tiles for GPUs.
-const GPU: &[GemmConfig] =
-    &[row(8, 8, 4, [16, 16], Sharing::Lane), row(4, 4, 4, [16, 16], Sharing::Lane), row(2, 4, 4, [8, 8], Sharing::Lane)];
+/// Tiles for GPUs: blocks in workgroup memory, at most 16 KiB for two workgroups at once, where k is long enough to fill them.
+const GPU: &[GemmConfig] = &[
+    row(8, 8, 8, [16, 16], Sharing::Workgroup),
+    row(4, 4, 16, [16, 16], Sharing::Workgroup),
+    row(4, 4, 16, [8, 8], Sharing::Workgroup),
+    row(4, 4, 16, [16, 4], Sharing::Workgroup),
+    row(4, 4, 16, [4, 16], Sharing::Workgroup),
+    row(8, 8, 4, [16, 16], Sharing::Lane),
+    row(4, 4, 4, [16, 16], Sharing::Lane),
+    row(2, 4, 4, [8, 8], Sharing::Lane),
+];
+
+/// Longest of the shorter side of a product that takes the tables of few rows or columns.
+const FEW: u32 = 8;
+
+/// Few rows or columns, on drivers on the processor: eight lanes side by side along the long side, and along k only where there is no more.
+const SOFTWARE_FEW: &[GemmConfig] = &[
+    row(1, 16, 4, [8, 1], Sharing::Split),
+    row(1, 4, 4, [8, 8], Sharing::Split),
+    row(1, 4, 4, [1, 8], Sharing::Split),
+    row(2, 16, 4, [8, 1], Sharing::Split),
+    row(2, 4, 4, [8, 8], Sharing::Split),
+    row(2, 4, 4, [1, 8], Sharing::Split),
+    row(4, 16, 4, [8, 1], Sharing::Split),
+    row(4, 4, 4, [8, 8], Sharing::Split),
+    row(4, 4, 4, [1, 8], Sharing::Split),
+    row(8, 8, 4, [8, 1], Sharing::Split),
+    row(8, 4, 4, [8, 8], Sharing::Split),
+    row(8, 4, 4, [1, 8], Sharing::Split),
+];
+
+/// Few rows or columns on GPUs, where the long operand lies along its long side: lanes read 128 bytes of it side by side.
+const GPU_FEW: &[GemmConfig] = &[
+    row(1, 4, 4, [8, 32], Sharing::Split),
+    row(2, 4, 4, [8, 32], Sharing::Split),
+    row(4, 4, 4, [8, 32], Sharing::Split),
+    row(8, 4, 4, [8, 16], Sharing::Split),
+];
+
+/// The same where it lies along k: lanes read more, along k.
+const GPU_FEW_ALONG_K: &[GemmConfig] = &[
+    row(1, 4, 4, [1, 64], Sharing::Split),
+    row(2, 4, 4, [1, 64], Sharing::Split),
+    row(4, 4, 4, [1, 64], Sharing::Split),
+    row(8, 4, 4, [1, 64], Sharing::Split),
+];
+
+/// More of them, tried by the tuner.
+const SOFTWARE_FEW_MORE: &[GemmConfig] = &[
+    row(1, 32, 4, [8, 1], Sharing::Split),
+    row(1, 8, 8, [8, 1], Sharing::Split),
+    row(2, 8, 4, [8, 1], Sharing::Split),
+    row(4, 8, 4, [8, 1], Sharing::Split),
+    row(8, 16, 4, [8, 1], Sharing::Split),
+    row(16, 8, 4, [8, 1], Sharing::Split),
+    row(32, 4, 4, [8, 1], Sharing::Split),
+    row(1, 8, 4, [1, 8], Sharing::Split),
+];
+const GPU_FEW_MORE: &[GemmConfig] = &[
+    row(1, 4, 4, [32, 8], Sharing::Split),
+    row(1, 4, 4, [16, 16], Sharing::Split),
+    row(1, 4, 8, [8, 16], Sharing::Split),
+    row(1, 4, 4, [1, 256], Sharing::Split),
+    row(1, 8, 4, [1, 32], Sharing::Split),
+    row(1, 4, 8, [1, 32], Sharing::Split),
+    row(16, 4, 4, [8, 8], Sharing::Split),
+];
+
+/// Longest side of a product that lanes may compute alone, and a fourth of its longest k.
+const TINY: u32 = 16;
+
+/// Batches of products so small that a workgroup's tile would be mostly empty: each lane has a tile of its own.
+const SOFTWARE_TINY: &[GemmConfig] = &[
+    row(8, 8, 4, [8, 1], Sharing::Own),
+    row(4, 8, 4, [8, 1], Sharing::Own),
+    row(4, 4, 4, [8, 1], Sharing::Own),
+    row(1, 4, 4, [8, 1], Sharing::Own),
+];
+const GPU_TINY: &[GemmConfig] =
+    &[row(4, 4, 4, [64, 1], Sharing::Own), row(2, 4, 4, [64, 1], Sharing::Own), row(1, 4, 4, [64, 1], Sharing::Own)];
+
+/// The rows for few rows or columns.
+fn gemm_few_tables(target: &Target) -> &'static [&'static [GemmConfig]] {
+    if target.class == AdapterClass::Software { &[SOFTWARE_FEW] } else { &[GPU_FEW, GPU_FEW_ALONG_K] }
+}
+
+/// The table for few rows or columns, where the product has so few.
+fn gemm_few(target: &Target, problem: &GemmProblem) -> Option<&'static [GemmConfig]> {
+    let (few, axis) = if problem.n < problem.m { (problem.n, problem.a_vec) } else { (problem.m, problem.b_vec) };
+    let tables = gemm_few_tables(target);
+    let which = if axis == VecAxis::K { tables.last() } else { tables.first() };
+    which.filter(|_| few <= FEW).copied()
+}
+
+/// The rows for batches of tiny products.
+fn gemm_tiny_table(target: &Target) -> &'static [GemmConfig] {
+    if target.class == AdapterClass::Software { SOFTWARE_TINY } else { GPU_TINY }
+}
+
+/// All rows that a product of some shape may get on a target without a measurement.
+pub fn gemm_rows(target: &Target) -> Vec<GemmConfig> {
+    let narrow = if target.class == AdapterClass::Software && target.subgroups { SOFTWARE_SHARED_NARROW } else { &[] };
+    [gemm_table(target), narrow, &gemm_few_tables(target).concat(), gemm_tiny_table(target)].concat()
+}
 
 /// The rows of the table for a target, largest tiles first.
 pub fn gemm_table(target: &Target) -> &'static [GemmConfig] {
@@ -88,6 +192,12 @@ const GPU_MORE: &[GemmConfig] = &[
     row(1, 4, 4, [64, 1], Sharing::Lane),
     row(1, 4, 8, [32, 2], Sharing::Lane),
     row(16, 4, 4, [16, 4], Sharing::Lane),
+    row(8, 8, 16, [16, 16], Sharing::Workgroup),
+    row(8, 8, 16, [8, 8], Sharing::Workgroup),
+    row(8, 4, 16, [16, 16], Sharing::Workgroup),
+    row(4, 8, 16, [16, 8], Sharing::Workgroup),
+    row(4, 4, 32, [16, 16], Sharing::Workgroup),
+    row(8, 4, 16, [8, 8], Sharing::Workgroup),
 ];
 
 /// The configurations for `problem` that [`gemm::check`] lets pass, the table's choice first, then those nearest to it in the size of their
@@ -95,16 +205,24 @@ const GPU_MORE: &[GemmConfig] = &[
 pub fn gemm_candidates(target: &Target, problem: &GemmProblem, which: Candidates) -> Vec<GemmConfig> {
     let table = gemm(target, problem);
     let software = target.class == AdapterClass::Software;
-    let lists = [SOFTWARE_SHARED, SOFTWARE, SOFTWARE_MORE, GPU, GPU_MORE];
-    let likely = if software { &lists[..3] } else { &lists[3..] };
+    let on_processor = [SOFTWARE_TINY, SOFTWARE_FEW, SOFTWARE_FEW_MORE, SOFTWARE_SHARED, SOFTWARE, SOFTWARE_MORE];
+    let on_gpus = [GPU_TINY, GPU_FEW, GPU_FEW_ALONG_K, GPU_FEW_MORE, GPU, GPU_MORE];
+    let lists = [on_processor, on_gpus].concat();
+    let likely = if software { &lists[..on_processor.len()] } else { &lists[on_processor.len()..] };
     let lists = if which == Candidates::All { &lists[..] } else { likely };
     let fits = |c: &GemmConfig| {
-        let [rows, cols] = c.block();
+        let [rows, cols] = c.block(problem);
         let area = u64::from(problem.m.div_ceil(rows)) * u64::from(rows) * u64::from(problem.n.div_ceil(cols)) * u64::from(cols);
         let useful = u64::from(problem.m.max(1)) * u64::from(problem.n.max(1));
         let worth = !software || c.tile_m * c.tile_n <= SMALL_TILE || problem.flops() >= LARGE_FLOPS;
+        let shape = match c.sharing {
+            Sharing::Split => problem.m.min(problem.n) <= 4 * FEW,
+            Sharing::Own => problem.m.max(problem.n) <= 2 * TINY,
+            Sharing::Workgroup => fills_k(problem, c),
+            Sharing::Lane | Sharing::Subgroup => true,
+        };
         match which {
-            Candidates::Likely => worth && area <= 2 * useful,
+            Candidates::Likely => worth && shape && area <= 2 * useful,
             Candidates::All => area <= 4 * useful,
         }
     };
@@ -124,11 +242,23 @@ pub fn gemm_candidates(target: &Target, problem: &GemmProblem, which: Candidates
 /// where large ones are worth their compilation, else half.
 pub fn gemm(target: &Target, problem: &GemmProblem) -> GemmConfig {
     let problem = &nominal(target, problem);
+    if let Some(row) = tiny_row(target, problem) {
+        return row;
+    }
+    if let Some(row) = gemm_few(target, problem).and_then(|table| few_row(target, problem, table)) {
+        return row;
+    }
+    if let Some(row) = narrow_row(target, problem) {
+        return row;
+    }
     let table = gemm_table(target);
-    let wanted: u64 = if target.class == AdapterClass::Software { 4 } else { 64 };
+    let wanted = wanted_workgroups(target);
     let fits = |c: &&GemmConfig| {
+        if c.sharing == Sharing::Workgroup && !(fills_k(problem, c) && gemm::check(problem, c, target).is_ok()) {
+            return false;
+        }
         let large = c.tile_m * c.tile_n > SMALL_TILE;
-        let [rows, cols] = c.block();
+        let [rows, cols] = c.block(problem);
         let (tm, tn) = (u64::from(problem.m.div_ceil(rows)), u64::from(problem.n.div_ceil(cols)));
         let area = tm * u64::from(rows) * tn * u64::from(cols);
         let useful = u64::from(problem.m.max(1)) * u64::from(problem.n.max(1));
@@ -149,6 +279,83 @@ fn nominal(target: &Target, problem: &GemmProblem) -> GemmProblem {
         true => GemmProblem { m: class(problem.m), n: class(problem.n), ..problem.clone() },
         false => problem.clone(),
     }
+}
+
+/// The first row for few columns that gives every core work, where a driver on the processor has subgroups and columns are few.
+fn narrow_row(target: &Target, problem: &GemmProblem) -> Option<GemmConfig> {
+    if target.class != AdapterClass::Software || !target.subgroups {
+        return None;
+    }
+    let fits = |c: &&GemmConfig| {
+        let [rows, cols] = c.block(problem);
+        let tiles = u64::from(problem.m.div_ceil(rows));
+        let enough = u64::from(problem.batch) * tiles >= wanted_workgroups(target);
+        problem.n <= cols && enough && tiles * u64::from(rows) < 2 * u64::from(problem.m)
+    };
+    SOFTWARE_SHARED_NARROW.iter().find(fits).copied()
+}
+
+/// Workgroups that give every core of the target work.
+fn wanted_workgroups(target: &Target) -> u64 {
+    if target.class == AdapterClass::Software { 4 } else { 64 }
+}
+
+/// Whether k fills the blocks in workgroup memory a few times, so that their last one matters little.
+fn fills_k(problem: &GemmProblem, config: &GemmConfig) -> bool {
+    problem.k >= 2 * config.tile_k
+}
+
+/// The first row with tiles of one lane's own that are filled to more than half and give every core work; none for larger products.
+fn tiny_row(target: &Target, problem: &GemmProblem) -> Option<GemmConfig> {
+    // Which side is the longer one changes the text, so that sizes that vary would share no kernel.
+    if target.varying_sizes || problem.m.max(problem.n) > TINY || problem.k > 4 * TINY {
+        return None;
+    }
+    let (few, long) = (problem.m.min(problem.n).max(1), problem.m.max(problem.n).max(1));
+    let useful = u64::from(few) * u64::from(long);
+    let fits = |c: &&GemmConfig| {
+        let tiles = u64::from(few.div_ceil(c.tile_m)) * u64::from(long.div_ceil(c.tile_n));
+        let area = tiles * u64::from(c.tile_m) * u64::from(c.tile_n);
+        let enough = u64::from(problem.batch) * tiles >= wanted_workgroups(target) * u64::from(c.tiles_per_workgroup());
+        enough && area < 2 * useful && gemm::check(problem, c, target).is_ok()
+    };
+    gemm_tiny_table(target).iter().find(fits).copied()
+}
+
+/// Into how many parts of equal length, a multiple of 4, k is to be cut so that a product too small for the target's cores becomes a batch of
+/// products, to be added up: 1 where it is not. No part is so short that it is not worth
+/// its share of one more dispatch.
+pub fn parts_of_k(target: &Target, problem: &GemmProblem) -> u32 {
+    /// Steps of the shortest part.
+    const SHORTEST: u32 = 512;
+    // Multiplications from which on a part is worth its share.
+    let worth: u64 = if target.class == AdapterClass::Software { 1 << 18 } else { 1 << 20 };
+    let config = gemm(target, problem);
+    let [rows, cols] = config.block(problem);
+    let tiles = u64::from(problem.m.div_ceil(rows)) * u64::from(problem.n.div_ceil(cols));
+    let workgroups = (u64::from(problem.batch) * tiles).div_ceil(u64::from(config.tiles_per_workgroup()));
+    if target.varying_sizes || workgroups == 0 {
+        return 1;
+    }
+    let most = (wanted_workgroups(target) / workgroups).min(problem.flops() / 2 / worth).min(u64::from(problem.k / SHORTEST));
+    let even = |parts: &u32| problem.k.is_multiple_of(4 * parts);
+    (2..=most as u32).rev().find(even).unwrap_or(1)
+}
+
+/// The first row that holds the short side in one tile and gives every processor core work, else the last with tiles as small. None where
+/// a tile is filled to less than half and k is too short to pay for it.
+fn few_row(target: &Target, problem: &GemmProblem, table: &[GemmConfig]) -> Option<GemmConfig> {
+    const LONG_K: u32 = 256;
+    let (few, long) = (problem.m.min(problem.n), problem.m.max(problem.n));
+    let wanted = wanted_workgroups(target);
+    let tiles = |c: &GemmConfig| long.div_ceil(c.tile_n * c.workgroup[0]);
+    let valid = |c: &&GemmConfig| {
+        let filled = u64::from(tiles(c)) * u64::from(c.tile_n * c.workgroup[0]) < 2 * u64::from(long);
+        few <= c.tile_m && (filled || problem.k >= LONG_K) && gemm::check(problem, c, target).is_ok()
+    };
+    let smallest = table.iter().filter(valid).map(|c| c.tile_m).min()?;
+    let mut rows = table.iter().filter(|c| valid(c) && c.tile_m == smallest);
+    rows.clone().find(|c| u64::from(problem.batch) * u64::from(tiles(c)) >= wanted).or_else(|| rows.next_back()).copied()
 }
 
 const fn conv_row(tile_y: u32, tile_oc: u32, tile_c: u32, lanes: u32, sharing: Sharing) -> ConvConfig {
@@ -236,7 +443,7 @@ pub fn conv_candidates(target: &Target, problem: &ConvProblem, which: Candidates
 /// Kernels of few taps take several input channels at a time.
 pub fn conv(target: &Target, problem: &ConvProblem) -> ConvConfig {
     let table = conv_table(target);
-    let wanted: u64 = if target.class == AdapterClass::Software { 4 } else { 64 };
+    let wanted = wanted_workgroups(target);
     let [height, width] = problem.output;
     let fits = |c: &&ConvConfig| {
         let (ty, tx, to) = (height.div_ceil(c.tile_y), width.div_ceil(4), problem.out_channels.div_ceil(c.tile_oc));
@@ -329,7 +536,7 @@ const LARGE_ATTENTION_FLOPS: u64 = 1 << 26;
 /// largest only where they are worth their compilation.
 pub fn attention(target: &Target, problem: &AttentionProblem) -> AttentionConfig {
     let table = attention_table(target);
-    let wanted: u64 = if target.class == AdapterClass::Software { 4 } else { 64 };
+    let wanted = wanted_workgroups(target);
     let fits = |c: &&AttentionConfig| {
         let rows = c.block_rows();
         let tiles = u64::from(problem.rows.div_ceil(rows));

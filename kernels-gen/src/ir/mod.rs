@@ -231,13 +231,15 @@ pub struct Code {
     pub locals: Vec<ValueType>,
     /// Whether f32 buffers that are read by four elements are declared as 64-bit words ([`Target::wide_loads`](crate::Target::wide_loads)).
     pub wide_loads: bool,
+    /// Whether a workgroup's values are combined by subgroup operations first.
+    pub subgroups: bool,
 }
 
 impl Code {
     /// The same code for a target.
     #[must_use]
     pub fn on(self, target: &crate::Target) -> Self {
-        Code { wide_loads: target.wide_loads(), ..self }
+        Code { wide_loads: target.wide_loads(), subgroups: target.subgroups, ..self }
     }
 }
 
@@ -291,7 +293,8 @@ pub fn num_iterations(body: &[Stmt]) -> u64 {
     let one = |stmt: &Stmt| match stmt {
         Stmt::Loop { var, body } => (var.extent.max(0) as u64).saturating_mul(num_iterations(body).saturating_add(1)).saturating_add(1),
         Stmt::If { body, .. } => num_iterations(body),
-        // The tree of a workgroup of at most 2^16 invocations.
+        // The tree of a workgroup of at most 2^16 invocations. With subgroups of at least 8, of which each lane of one takes some: workgroups of
+        // 1024 have at most 128, and their lanes 16 each.
         Stmt::WorkgroupReduce { .. } => 16 + 1,
         Stmt::Break { .. } | Stmt::Declare { .. } | Stmt::Assign { .. } | Stmt::Store { .. } => 0,
     };

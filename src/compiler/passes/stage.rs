@@ -5,6 +5,8 @@ use crate::compiler::lower;
 use crate::error::Result;
 use crate::graph::{Graph, GraphBuilder, NodeId, Op, Prim, ReduceOp};
 use crate::ops;
+use kernels_gen::heroes::gemm::{GemmProblem, VecAxis};
+use kernels_gen::heroes::tiles;
 use kernels_gen::{DType, Target};
 
 /// Columns each part of a split reduction has.
@@ -13,11 +15,12 @@ const PART: usize = 4096;
 /// A reduction with fewer rows than this leaves most of an adapter idle.
 const FEW_ROWS: usize = 256;
 
-/// Cuts reductions of few long rows, scans, sorts and sums of segments, takes reductions of packed elements through 32 bits, cuts
+/// Cuts reductions of few long rows, products of few results and a long k, scans, sorts and sums of segments, takes reductions of packed elements through 32 bits, cuts
 /// concatenations of more values than a kernel may bind, and attention that one kernel cannot hold into scores, softmax and result.
 pub fn stage(graph: &Graph, target: &Target) -> Result<Graph> {
     let staged = rewrite(graph, |builder, _, node, inputs| match &node.op {
         Op::Prim(Prim::Reduce { op, axes }) => reduce(builder, *op, axes, inputs[0], target),
+        Op::Prim(Prim::Dot) => product(builder, inputs[0], inputs[1], target),
         Op::Prim(Prim::Concat { axis }) => concat(builder, *axis, inputs, target),
         Op::Prim(Prim::Scan { op, axis }) => stage_serial::scan(builder, *op, *axis, inputs[0], target),
         Op::Prim(Prim::Argsort { run, descending }) => stage_serial::argsort(builder, *run, *descending, inputs[0]),
@@ -28,6 +31,30 @@ pub fn stage(graph: &Graph, target: &Target) -> Result<Graph> {
         _ => builder.add(node.op.clone(), inputs),
     })?;
     super::eliminate_dead_code(&staged)
+}
+
+/// A matrix product; where its results are too few to keep the target's cores busy, k is cut into parts, whose products are added up.
+fn product(builder: &mut GraphBuilder, a: NodeId, b: NodeId, target: &Target) -> Result<NodeId> {
+    let (a_shape, b_shape) = (builder.ty(a).shape.clone(), builder.ty(b).shape.clone());
+    let (&[batch, m, k], &[_, _, n]) = (a_shape.as_slice(), b_shape.as_slice()) else { return builder.add(Prim::Dot, &[a, b]) };
+    let parts = match [batch, m, n, k].map(u32::try_from) {
+        [Ok(batch), Ok(m), Ok(n), Ok(k)] => {
+            // How operands lie is decided later; it hardly changes how many workgroups there are.
+            let problem = GemmProblem { batch, m, n, k, a_vec: VecAxis::K, b_vec: VecAxis::Free, store_vec: true };
+            tiles::parts_of_k(target, &problem) as usize
+        }
+        _ => 1,
+    };
+    if parts == 1 {
+        return builder.add(Prim::Dot, &[a, b]);
+    }
+    let cut = builder.reshape(a, &[batch, m, parts, k / parts])?;
+    let moved = builder.transpose(cut, &[0, 2, 1, 3])?;
+    let a = builder.reshape(moved, &[batch * parts, m, k / parts])?;
+    let b = builder.reshape(b, &[batch * parts, k / parts, n])?;
+    let partial = builder.add(Prim::Dot, &[a, b])?;
+    let partial = builder.reshape(partial, &[batch, parts, m, n])?;
+    builder.add(Prim::Reduce { op: ReduceOp::Sum, axes: vec![1] }, &[partial])
 }
 
 /// A concatenation whose kernel binds the operands and the result; of more operands, neighbours are concatenated first.

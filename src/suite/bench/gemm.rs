@@ -15,6 +15,8 @@ use kernels_gen::DType;
 
 /// `m, n, k` of the products.
 const SHAPES: [[usize; 3]; 5] = [[1024, 1024, 1024], [512, 512, 512], [257, 333, 1000], [8192, 32, 512], [2048, 2048, 2048]];
+/// `m, n, k` of products with vectors, bound by the reading of the matrix.
+const VECTORS: [[usize; 3]; 2] = [[4096, 1, 4096], [1, 4096, 4096]];
 /// Multiplications past which a product is left out of quick measurements.
 const QUICK_PRODUCTS: usize = 1 << 30;
 
@@ -25,7 +27,20 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Vec<Row>> {
             rows.extend(measure(bench, shape)?);
         }
     }
+    for shape in VECTORS {
+        rows.push(vector(bench, shape)?);
+    }
     Ok(rows)
+}
+
+/// A product with a vector, against the bandwidth of reading.
+fn vector(bench: &Bench<'_>, [m, n, k]: [usize; 3]) -> Result<Row> {
+    let graph = capture(|t| t.input("a", [m, k], DType::F32)?.matmul(&t.input("b", [k, n], DType::F32)?))?;
+    let name = format!("f32 {m}x{n}x{k}");
+    let session = bench.load(&graph, Mode::Compiled, bench.key(&name))?;
+    let samples = timing::in_turns(&[session.executor()], bench.choice.quick, bench.part)?;
+    let bytes = 4 * (m * k + k * n + m * n) as u64;
+    bench.row(name, &session, samples.median_ms(0), Amount { count: bytes, probe: Probe::Read })
 }
 
 fn measure(bench: &Bench<'_>, shape: [usize; 3]) -> Result<Vec<Row>> {
