@@ -124,6 +124,8 @@ fn each_class_of_shapes_has_its_way_of_sharing() {
             assert!(config.sharing == Sharing::Own, "{m}x{n} on {}: {config}", target.name);
         }
     }
+    // Many products of one result: lanes along k, not along columns that are not there.
+    assert_eq!(of(&Target::software(), 40, 1, 1, 4096).workgroup, [1, 8]);
     for gpu in [Target::webgpu(), Target::desktop()] {
         let [large, medium, short_k] = [[2048, 2048, 512], [512, 512, 512], [2048, 2048, 8]].map(|[m, n, k]| of(&gpu, 1, m, n, k));
         assert_eq!([large.sharing, medium.sharing, short_k.sharing], [Sharing::Workgroup, Sharing::Workgroup, Sharing::Lane]);

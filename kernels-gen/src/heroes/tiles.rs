@@ -342,20 +342,18 @@ pub fn parts_of_k(target: &Target, problem: &GemmProblem) -> u32 {
     (2..=most as u32).rev().find(even).unwrap_or(1)
 }
 
-/// The first row that holds the short side in one tile and gives every processor core work, else the last with tiles as small. None where
-/// a tile is filled to less than half and k is too short to pay for it.
+/// The first row that holds the short side in one tile, is filled to more than half and gives every processor core work, else the last with
+/// tiles as small. None where a tile is filled to less than half and k is too short to pay for it.
 fn few_row(target: &Target, problem: &GemmProblem, table: &[GemmConfig]) -> Option<GemmConfig> {
     const LONG_K: u32 = 256;
     let (few, long) = (problem.m.min(problem.n), problem.m.max(problem.n));
-    let wanted = wanted_workgroups(target);
-    let tiles = |c: &GemmConfig| long.div_ceil(c.tile_n * c.workgroup[0]);
-    let valid = |c: &&GemmConfig| {
-        let filled = u64::from(tiles(c)) * u64::from(c.tile_n * c.workgroup[0]) < 2 * u64::from(long);
-        few <= c.tile_m && (filled || problem.k >= LONG_K) && gemm::check(problem, c, target).is_ok()
-    };
+    let tiles = |c: &GemmConfig| u64::from(long.div_ceil(c.tile_n * c.workgroup[0]));
+    let filled = |c: &GemmConfig| tiles(c) * u64::from(c.tile_n * c.workgroup[0]) < 2 * u64::from(long);
+    let valid = |c: &&GemmConfig| few <= c.tile_m && (filled(c) || problem.k >= LONG_K) && gemm::check(problem, c, target).is_ok();
     let smallest = table.iter().filter(valid).map(|c| c.tile_m).min()?;
     let mut rows = table.iter().filter(|c| valid(c) && c.tile_m == smallest);
-    rows.clone().find(|c| u64::from(problem.batch) * u64::from(tiles(c)) >= wanted).or_else(|| rows.next_back()).copied()
+    let enough = |c: &&GemmConfig| filled(c) && u64::from(problem.batch) * tiles(c) >= wanted_workgroups(target);
+    rows.clone().find(enough).or_else(|| rows.next_back()).copied()
 }
 
 const fn conv_row(tile_y: u32, tile_oc: u32, tile_c: u32, lanes: u32, sharing: Sharing) -> ConvConfig {
