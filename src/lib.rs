@@ -22,6 +22,7 @@ pub mod tensor;
 pub use compiler::Compiled;
 pub use device::Device;
 pub use error::{Error, ErrorKind, Result};
+pub use half::f16;
 pub use kernels_gen::{self, DType};
 pub use session::Session;
 pub use tensor::HostTensor;

@@ -606,3 +606,43 @@ fn products_of_few_results_and_a_long_k() {
         );
     }
 }
+
+fn halves(shape: &[usize], values: &[f64]) -> HostTensor {
+    HostTensor::from_f64(DType::F16, shape, values).expect("fits")
+}
+
+/// A sum that passes f16 is infinite where it is the result, and nowhere before.
+#[test]
+fn reductions_of_f16_are_made_in_f32() {
+    for device in [open(), at_webgpu_limits()] {
+        let ones = || halves(&[2, 70_000], &[1.0; 140_000]);
+        right_of(&device, ones(), Tolerance::Exact, |x| x.sum(&[1], false));
+        right_of(&device, ones(), Tolerance::Exact, |x| x.mean(&[1], false));
+        right_of(&device, ones(), Tolerance::Exact, |x| x.transpose(&[1, 0])?.mean(&[0], true));
+        // 2,048 + 1 is no f16.
+        right_of(&device, halves(&[4099], &[1.0; 4099]), Tolerance::Exact, |x| x.cumsum(0));
+        let large = || halves(&[3, 512], &(0..3 * 512).map(|i| f64::from(i % 2) * 600.0 - 300.0).collect::<Vec<_>>());
+        right_of(&device, large(), CLOSE, |x| x.rms_norm(&x.constant(halves(&[512], &[1.0; 512]))?, -1, 1e-5));
+        right_of(&device, large(), CLOSE, |x| x.layer_norm(&x.constant(halves(&[512], &[1.0; 512]))?, None, -1, 1e-5));
+        right_of(&device, large(), CLOSE, |x| x.softmax(0));
+    }
+}
+
+/// Products of 1e8 that cancel, and scores past f16.
+#[test]
+fn products_of_f16_hold_outliers() {
+    for device in [open(), at_webgpu_limits()] {
+        for (m, k, n) in [(1, 64, 40), (33, 64, 20), (64, 64, 64), (7, 16, 5)] {
+            let a: Vec<f64> = (0..m * k).map(|i| [1e4, 1e4, 32.0, 64.0][i % k % 4]).collect();
+            let b: Vec<f64> = (0..k * n).map(|i| [1e4, -1e4, 16.0 * (1 + i % n % 3) as f64, 8.0][i / n % 4]).collect();
+            let (a, b) = (halves(&[m, k], &a), halves(&[k, n], &b));
+            let graph = capture(|t| t.input("a", [m, k], DType::F16)?.matmul(&t.input("b", [k, n], DType::F16)?)).expect("records");
+            right_on(&device, &graph, &[("a".into(), a), ("b".into(), b)], Tolerance::Exact);
+        }
+        let x = halves(&[1, 4, 6, 6], &(0..144).map(|i| if i / 36 < 2 { 1e4 } else { 32.0 }).collect::<Vec<_>>());
+        let w = halves(&[4, 4, 1, 1], &(0..16).map(|i| [1e4, -1e4, 16.0, 8.0][i % 4]).collect::<Vec<_>>());
+        right_of(&device, x, Tolerance::Exact, |x| x.conv(&x.constant(w.clone())?, None, Conv::new(2)));
+        let q = halves(&[1, 5, 8], &(0..40).map(|i| f64::from(1 + i / 8) * 1e3).collect::<Vec<_>>());
+        right_of(&device, q, Tolerance::Exact, |q| q.attention(q, q, None, Attention { scale: None, causal: false }));
+    }
+}

@@ -7,6 +7,8 @@ use std::fmt;
 pub enum DType {
     /// IEEE 754 binary32.
     F32,
+    /// IEEE 754 binary16: two in a word; kernels widen it to `f32`, which is exact, and round to it, ties to even, where they store.
+    F16,
     /// Signed 32-bit integer; arithmetic wraps.
     I32,
     /// Unsigned 32-bit integer; arithmetic wraps.
@@ -21,12 +23,13 @@ pub enum DType {
 
 impl DType {
     /// Every element type.
-    pub const ALL: [DType; 6] = [DType::F32, DType::I32, DType::U32, DType::I8, DType::U8, DType::Bool];
+    pub const ALL: [DType; 7] = [DType::F32, DType::F16, DType::I32, DType::U32, DType::I8, DType::U8, DType::Bool];
 
     /// Bytes of one element in memory, on the host and on the device.
     pub const fn size_bytes(self) -> usize {
         match self {
             DType::F32 | DType::I32 | DType::U32 => 4,
+            DType::F16 => 2,
             DType::I8 | DType::U8 | DType::Bool => 1,
         }
     }
@@ -39,7 +42,7 @@ impl DType {
     /// The type a kernel holds an element in once it is loaded.
     pub const fn scalar(self) -> ScalarType {
         match self {
-            DType::F32 => ScalarType::F32,
+            DType::F32 | DType::F16 => ScalarType::F32,
             DType::I32 | DType::I8 => ScalarType::I32,
             DType::U32 | DType::U8 => ScalarType::U32,
             DType::Bool => ScalarType::Bool,
@@ -48,7 +51,7 @@ impl DType {
 
     /// Whether the type is a floating-point one.
     pub const fn is_float(self) -> bool {
-        matches!(self, DType::F32)
+        matches!(self, DType::F32 | DType::F16)
     }
 
     /// Whether the type is an integer (truth values are not).
@@ -56,10 +59,11 @@ impl DType {
         matches!(self, DType::I32 | DType::U32 | DType::I8 | DType::U8)
     }
 
-    /// Short name used in kernel names, printers and messages: `f32`, `i32`, `bool`...
+    /// Short name used in kernel names, printers and messages: `f32`, `f16`, `i32`, `bool`...
     pub const fn name(self) -> &'static str {
         match self {
             DType::F32 => "f32",
+            DType::F16 => "f16",
             DType::I32 => "i32",
             DType::U32 => "u32",
             DType::I8 => "i8",

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::compiler::{GroupInfo, Mode, RefusalInfo, lower};
 use crate::graph::{Graph, Node, NodeId, Op, Prim, UnaryOp};
 use crate::ops;
-use kernels_gen::Target;
 use kernels_gen::emit::Numerics;
+use kernels_gen::{DType, Target};
 
 /// What a group's kernel is built around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,9 +94,11 @@ pub(super) fn is_free(node: &Node) -> bool {
     }
 }
 
-/// Whether a node only renames the elements of its operand.
-fn is_view(node: &Node) -> bool {
-    matches!(&node.op, Op::Prim(Prim::Reshape(_) | Prim::Transpose(_) | Prim::Broadcast { .. } | Prim::Slice { .. } | Prim::Window { .. }))
+/// Whether a node only renames the elements of its operand, or widens them as a load does.
+fn is_view(graph: &Graph, id: NodeId) -> bool {
+    let op = &graph.node(id).op;
+    matches!(op, Op::Prim(Prim::Reshape(_) | Prim::Transpose(_) | Prim::Broadcast { .. } | Prim::Slice { .. } | Prim::Window { .. }))
+        || graph.widens(id)
 }
 
 struct Fuser<'a> {
@@ -184,7 +186,7 @@ impl Fuser<'_> {
         if let Some(&root) = users.iter().find(custom) {
             self.refusals.push(Refusal { node: id, group: Some(root), reason: "a user's kernel reads its operands from memory".into() });
             // What costs nothing is written out in the other groups all the same.
-            let others = users.iter().filter(|root| !custom(root) && (is_view(node) || self.needs_no_memory(id)));
+            let others = users.iter().filter(|root| !custom(root) && (is_view(self.graph, id) || self.needs_no_memory(id)));
             let joined: Vec<NodeId> = others.copied().filter(|root| self.may_join(*root, id, node, true).is_ok()).collect();
             if !is_free(node) {
                 joined.into_iter().for_each(|root| self.join(root, id));
@@ -218,7 +220,7 @@ impl Fuser<'_> {
         let Some(group) = self.groups.get(&root) else {
             return Err("the group of its user is unknown".into());
         };
-        let view = is_view(node);
+        let view = is_view(self.graph, id);
         if self.needs_no_memory(id) {
             return Ok(());
         }
@@ -250,7 +252,7 @@ impl Fuser<'_> {
             (GroupKind::Reduce, GroupKind::Hero(_)) => {
                 Err("a reduction needs the whole result of a matrix product, convolution or attention".into())
             }
-            (GroupKind::Serial(serial), GroupKind::Map) => self.may_feed_serial(group, serial, id, node),
+            (GroupKind::Serial(serial), GroupKind::Map) => self.may_feed_serial(group, serial, id),
             (GroupKind::Custom(_), _) => Err("a user's kernel reads its operands from memory".into()),
             (_, GroupKind::Custom(_)) => Err("a user's kernel stores its result".into()),
             (GroupKind::Serial(_), _) => Err("a kernel has one operation with a loop of its own".into()),
@@ -289,14 +291,38 @@ impl Fuser<'_> {
         false
     }
 
+    /// Whether a node rounds to f16 what a hero whose rows are whole words, and elementwise operations after it, compute.
+    fn narrows_hero(&self, id: NodeId) -> bool {
+        if !matches!(self.graph.node(id).op, Op::Prim(Prim::Cast(DType::F16))) {
+            return false;
+        }
+        let elems = self.graph.ty(id).num_elems();
+        let (mut open, mut seen) = (vec![id], BTreeSet::new());
+        while let Some(next) = open.pop() {
+            let node = self.graph.node(next);
+            if node.ty.num_elems() != elems || seen.len() > MAX_MEMBERS || !seen.insert(next) {
+                continue;
+            }
+            match self.kind(next) {
+                GroupKind::Hero(_) if node.ty.shape.last().is_some_and(|row| row.is_multiple_of(4)) => return true,
+                GroupKind::Map => open.extend(&node.inputs),
+                _ => {}
+            }
+        }
+        false
+    }
+
     /// A node that stands before a reduction is computed for each element and each loop over the columns.
     fn may_feed_reduce(&self, group: &Group, id: NodeId, node: &Node) -> Result<(), String> {
         let reductions = group.members.iter().filter(|m| matches!(self.kind(**m), GroupKind::Reduce));
         let largest = reductions.map(|m| self.graph.ty(self.graph.node(*m).inputs[0]).num_elems()).max().unwrap_or(0);
-        if !is_view(node) && self.ends_larger_reduction(id, largest) {
+        if !is_view(self.graph, id) && self.ends_larger_reduction(id, largest) {
             return Err("it ends the kernel of its operand instead".into());
         }
-        if is_view(node) || !is_heavy(node) {
+        if self.narrows_hero(id) {
+            return Err("it ends the kernel of its operand instead, which stores half the bytes so".into());
+        }
+        if is_view(self.graph, id) || !is_heavy(node) {
             return Ok(());
         }
         let domain = group
@@ -319,7 +345,7 @@ impl Fuser<'_> {
         if !self.feeds(group, &self.graph.node(hero).inputs, id) {
             return Ok(());
         }
-        if is_view(node) {
+        if is_view(self.graph, id) {
             return Ok(());
         }
         let simple = matches!(node.op, Op::Prim(Prim::Pad { .. } | Prim::Cast(_) | Prim::Select | Prim::Unary(_) | Prim::Binary(_)));
@@ -342,9 +368,9 @@ impl Fuser<'_> {
     }
 
     /// A scan or a sum of segments takes each element once, a sort or a search several times.
-    fn may_feed_serial(&self, group: &Group, serial: NodeId, id: NodeId, node: &Node) -> Result<(), String> {
+    fn may_feed_serial(&self, group: &Group, serial: NodeId, id: NodeId) -> Result<(), String> {
         let once = matches!(self.graph.node(serial).op, Op::Prim(Prim::Scan { .. } | Prim::Segment { .. }));
-        if once || is_view(node) || !self.feeds(group, &self.graph.node(serial).inputs, id) {
+        if once || is_view(self.graph, id) || !self.feeds(group, &self.graph.node(serial).inputs, id) {
             return Ok(());
         }
         Err("a sort or a search would compute it at each comparison".into())
@@ -358,7 +384,7 @@ impl Fuser<'_> {
     /// The node a chain of views starts from.
     fn base(&self, id: NodeId) -> NodeId {
         let node = self.graph.node(id);
-        if is_view(node) { self.base(node.inputs[0]) } else { id }
+        if is_view(self.graph, id) { self.base(node.inputs[0]) } else { id }
     }
 
     /// Whether a node is used on the way to one of a hero's operands rather than after it.

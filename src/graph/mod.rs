@@ -110,6 +110,12 @@ impl Graph {
         &self.nodes[id.index()].ty
     }
 
+    /// Whether a node is a conversion of f16 to f32, which a kernel that loads its operand makes at no cost.
+    pub fn widens(&self, id: NodeId) -> bool {
+        let node = self.node(id);
+        matches!(node.op, Op::Prim(Prim::Cast(DType::F32))) && self.ty(node.inputs[0]).dtype == DType::F16
+    }
+
     /// Results, in order, with their names.
     pub fn outputs(&self) -> &[(String, NodeId)] {
         &self.outputs

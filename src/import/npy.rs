@@ -10,14 +10,15 @@ use crate::files;
 use crate::tensor::{HostTensor, TensorData, num_elems, strides};
 
 /// What is read, in messages.
-const ALLOWED: &str = "float32, int32, uint32, int8, uint8 and bool, and int64 whose values fit 32 bits; convert with `astype` in NumPy";
+const ALLOWED: &str =
+    "float32, float16, int32, uint32, int8, uint8 and bool, and int64 whose values fit 32 bits; convert with `astype` in NumPy";
 
 /// Reads a file, which may be compressed with gzip.
 pub fn read(path: impl AsRef<Path>) -> Result<HostTensor> {
     parse(&files::read_maybe_gzip(&path)?).map_err(|e| e.context(format_args!("`{}`", path.as_ref().display())))
 }
 
-/// Reads the contents of a file: float32, int32, uint32, int8, uint8, bool, and int64 (as i32, if every value fits).
+/// Reads the contents of a file: float32, float16, int32, uint32, int8, uint8, bool, and int64 (as i32, if every value fits).
 pub fn parse(bytes: &[u8]) -> Result<HostTensor> {
     let broken = |e: std::io::Error| Error::malformed(format!("not a complete NPY file: {e}")).with_source(e);
     let mut elements = bytes;
@@ -36,7 +37,7 @@ pub fn parse(bytes: &[u8]) -> Result<HostTensor> {
     let (count, order) = (num_elems(&shape)?, header.order());
     let is_read = matches!(
         (ty.type_char(), size),
-        (TypeChar::Float | TypeChar::Uint, 4) | (TypeChar::Int, 1 | 4 | 8) | (TypeChar::Uint | TypeChar::Bool, 1)
+        (TypeChar::Float, 2) | (TypeChar::Float | TypeChar::Uint, 4) | (TypeChar::Int, 1 | 4 | 8) | (TypeChar::Uint | TypeChar::Bool, 1)
     );
     if !is_read {
         return Err(foreign());
@@ -54,6 +55,7 @@ pub fn parse(bytes: &[u8]) -> Result<HostTensor> {
     let file = NpyFile::with_header(header, elements);
     let tensor = match (ty.type_char(), size) {
         (TypeChar::Float, 4) => HostTensor::new(shape, file.into_vec::<f32>().map_err(broken)?)?,
+        (TypeChar::Float, 2) => HostTensor::new(shape, file.into_vec::<half::f16>().map_err(broken)?)?,
         (TypeChar::Int, 4) => HostTensor::new(shape, file.into_vec::<i32>().map_err(broken)?)?,
         (TypeChar::Int, 8) => HostTensor::new(shape, narrow(&file.into_vec::<i64>().map_err(broken)?)?)?,
         (TypeChar::Int, 1) => HostTensor::new(shape, file.into_vec::<i8>().map_err(broken)?)?,
@@ -102,6 +104,7 @@ pub fn to_bytes(tensor: &HostTensor) -> Result<Vec<u8>> {
     let shape = tensor.shape();
     let bytes = match tensor.data() {
         TensorData::F32(d) => encode(shape, d.iter().copied()),
+        TensorData::F16(d) => encode(shape, d.iter().copied()),
         TensorData::I32(d) => encode(shape, d.iter().copied()),
         TensorData::U32(d) => encode(shape, d.iter().copied()),
         TensorData::I8(d) => encode(shape, d.iter().copied()),

@@ -28,6 +28,7 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::graph::{Graph, TensorType};
 use crate::tensor::{HostTensor, num_elems};
+use kernels_gen::DType;
 use node::{Call, Handler, Importer, Val};
 
 pub use tensor::parse_tensor;
@@ -303,14 +304,67 @@ fn node_name(node: &NodeProto, index: usize) -> String {
     }
 }
 
+/// Operators that are imported as several operations, or mix f16 with f32: between conversions of their operands of f16 to f32 and back, so
+/// that results are rounded once. The first result has the type of the first operand; of the others only those that stand for an operand of
+/// f16 are rounded.
+const IN_F32: [&str; 11] = [
+    "BatchNormalization",
+    "LayerNormalization",
+    "RMSNormalization",
+    "LRN",
+    "MeanVarianceNormalization",
+    "LpPool",
+    "GlobalLpPool",
+    "LpNormalization",
+    "Mean",
+    "Sum",
+    "Pow",
+];
+
+/// Runs the handler of an operator; those of [`IN_F32`] with operands of f16 as f32.
+fn in_f32(
+    importer: &mut Importer,
+    op: &str,
+    mut inputs: Vec<Option<Val>>,
+    run: impl FnOnce(&mut Importer, Vec<Option<Val>>) -> Result<Vec<Val>>,
+) -> Result<Vec<Val>> {
+    let dtype = |importer: &Importer, value: Option<&Option<Val>>| match value {
+        Some(Some(Val::Node(id))) => Some(importer.builder.ty(*id).dtype),
+        _ => None,
+    };
+    let half = |importer: &Importer, value: Option<&Option<Val>>| dtype(importer, value) == Some(DType::F16);
+    if !IN_F32.contains(&op) || !inputs.iter().any(|value| half(importer, Some(value))) {
+        return run(importer, inputs);
+    }
+    // Of the further results only the running statistics of a batch are values of an operand.
+    let (first, others) = (half(importer, inputs.first()), op == "BatchNormalization" && half(importer, inputs.get(3)));
+    for value in inputs.iter_mut().flatten() {
+        if let Val::Node(id) = value
+            && importer.builder.ty(*id).dtype == DType::F16
+        {
+            *id = importer.builder.cast(*id, DType::F32)?;
+        }
+    }
+    let mut results = run(importer, inputs)?;
+    for (i, result) in results.iter_mut().enumerate() {
+        if let Val::Node(id) = result
+            && importer.builder.ty(*id).dtype == DType::F32
+            && if i == 0 { first } else { others }
+        {
+            *id = importer.builder.cast(*id, DType::F16)?;
+        }
+    }
+    Ok(results)
+}
+
 fn import_node(importer: &mut Importer, node: &NodeProto, index: usize) -> Result<()> {
     let name = node_name(node, index);
     let op = node.op_type.as_deref().unwrap_or_default();
     let handler = handler(node).ok_or_else(|| Error::internal(format!("no handler for {op}")))?;
     importer.builder.begin_origin(&name);
-    let inputs = node.input.iter().map(|n| importer.lookup(n).cloned()).collect();
-    let call = Call::new(node, inputs);
-    let results = handler(importer, &call).map_err(|e| e.context(format_args!("node `{name}` ({op})")))?;
+    let inputs: Vec<Option<Val>> = node.input.iter().map(|n| importer.lookup(n).cloned()).collect();
+    let results = in_f32(importer, op, inputs, |importer, inputs| handler(importer, &Call::new(node, inputs)));
+    let results = results.map_err(|e| e.context(format_args!("node `{name}` ({op})")))?;
     importer.evaluate_known()?;
     if node.output.is_empty() {
         return Err(Error::malformed(format!("node `{name}` ({op}) has no output")));

@@ -461,6 +461,9 @@ pub(super) fn cases(cases: &mut Cases) {
             cases.add(softmax(axis), tolerance, vec![uniform(DType::F32, shape, -8.0, 8.0)]);
         }
         cases.add(softmax(1), tolerance, vec![uniform(DType::F32, &[9, 31], -8.0, 8.0).reversed()]);
+        for (shape, axis) in [(&[9usize, 31] as &[usize], 1), (&[5, 256], 1), (&[6, 8], 0)] {
+            cases.add(softmax(axis), tolerance, vec![uniform(DType::F16, shape, -8.0, 8.0)]);
+        }
         for value in [1000.0, -1000.0, f64::NEG_INFINITY, f64::NAN] {
             cases.add(softmax(1), tolerance, vec![splat(DType::F32, &[2, 5], value)]);
         }

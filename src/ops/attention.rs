@@ -2,8 +2,8 @@
 
 use super::RefTensor;
 use super::broadcast_shapes;
-use super::call::{Call, FLOATS};
-use super::cases::{Cases, floats, splat, uniform};
+use super::call::Call;
+use super::cases::{Cases, floats, halves, splat, uniform};
 use super::stats::finite_or_zero;
 use super::tolerance::Tolerance;
 use super::value::Value;
@@ -78,9 +78,7 @@ fn attend(
 /// Type of the primitive's result.
 pub(super) fn infer_attention(call: &Call) -> Result<TensorType> {
     let ([q, k, v], mask) = call.operands_from(["q", "k", "v"], &["mask"])?;
-    for ty in [q, k, v] {
-        call.dtype("each of q, k and v", ty, FLOATS)?;
-    }
+    call.floats("each of q, k and v", &[q, k, v])?;
     let (&[b, l, e], &[b_k, s, e_k], &[b_v, s_v, f]) = (&q.shape[..], &k.shape[..], &v.shape[..]) else {
         return Err(call.misfit("q, k and v must have three dimensions"));
     };
@@ -88,7 +86,7 @@ pub(super) fn infer_attention(call: &Call) -> Result<TensorType> {
         return Err(call.misfit("they must be [b, l, e], [b, s, e] and [b, s, f]"));
     }
     if let Some(mask) = mask.first() {
-        call.dtype("the mask", mask, &[DType::Bool, DType::F32])?;
+        call.dtype("the mask", mask, &[DType::Bool, q.dtype])?;
         if mask.shape != [b, l, s] {
             return Err(call.misfit(format_args!("the mask must be {:?}", [b, l, s])));
         }
@@ -150,9 +148,7 @@ impl Composite for Attention {
     fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType> {
         let call = Call::new(self.name(), inputs);
         let ([q, k, v], mask) = call.operands_from(["q", "k", "v"], &["mask"])?;
-        for ty in [q, k, v] {
-            call.dtype("each of q, k and v", ty, FLOATS)?;
-        }
+        call.floats("each of q, k and v", &[q, k, v])?;
         let ([batch_q @ .., l, e], [batch_k @ .., s, e_k], [batch_v @ .., s_v, f]) = (&q.shape[..], &k.shape[..], &v.shape[..]) else {
             return Err(call.misfit("q, k and v must have at least two dimensions"));
         };
@@ -163,7 +159,7 @@ impl Composite for Attention {
             ));
         }
         if let Some(mask) = mask.first() {
-            call.dtype("the mask", mask, &[DType::Bool, DType::F32])?;
+            call.dtype("the mask", mask, &[DType::Bool, q.dtype])?;
             let scores = [batch_q, &[*l, *s]].concat();
             if !broadcast_shapes(&[&mask.shape, &scores]).is_ok_and(|shape| shape == scores) {
                 return Err(call.misfit(format_args!("the mask must broadcast to {scores:?}")));
@@ -251,6 +247,9 @@ pub(super) fn cases(cases: &mut Cases) {
     cases.add(prim(true), close, vec![q(), k().reversed(), v()]);
     cases.add(prim(false), close, vec![q(), k().repeated(), v().reversed(), uniform(DType::Bool, &[2, 20, 24], 0.0, 1.0)]);
     cases.add(prim(true), close, vec![q(), k(), v().repeated(), uniform(DType::F32, &[2, 20, 24], -2.0, 2.0).reversed()]);
+    let half = |shape: [usize; 3]| halves(&shape);
+    cases.add(prim(true), close, vec![half([2, 20, 12]), half([2, 24, 12]).reversed(), half([2, 24, 8]), half([2, 20, 24])]);
+    cases.add(attention(None, true), close, vec![half([2, 9, 8]), half([2, 9, 8]), half([2, 9, 7])]);
     // Wider than one kernel holds.
     cases.add(prim(false), close, vec![floats(&[1, 9, 12]), floats(&[1, 10, 12]), floats(&[1, 10, 300])]);
     let masks = [

@@ -7,15 +7,15 @@ use kernels_gen::DType;
 use std::fmt::Display;
 
 /// Element types with arithmetic.
-pub(crate) const NUMERIC: &[DType] = &[DType::F32, DType::I32, DType::U32, DType::I8, DType::U8];
+pub(crate) const NUMERIC: &[DType] = &[DType::F32, DType::F16, DType::I32, DType::U32, DType::I8, DType::U8];
 /// Integer element types.
 pub(crate) const INTEGERS: &[DType] = &[DType::I32, DType::U32, DType::I8, DType::U8];
 /// Element types with a sign.
-pub(crate) const SIGNED: &[DType] = &[DType::F32, DType::I32, DType::I8];
+pub(crate) const SIGNED: &[DType] = &[DType::F32, DType::F16, DType::I32, DType::I8];
 /// Element types with bits: integers and truth values.
 pub(crate) const BITS: &[DType] = &[DType::Bool, DType::I32, DType::U32, DType::I8, DType::U8];
 /// Floating-point element types.
-pub(crate) const FLOATS: &[DType] = &[DType::F32];
+pub(crate) const FLOATS: &[DType] = &[DType::F32, DType::F16];
 
 /// An operation's name with the types of its operands.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +70,15 @@ impl<'a> Call<'a> {
         }
         let list = allowed.iter().map(|d| d.name()).collect::<Vec<_>>().join(", ");
         Err(self.misfit(format_args!("{role} is {}, allowed are {list}; convert it with Cast", ty.dtype)))
+    }
+
+    /// Checks that some operands have one floating-point type.
+    pub(crate) fn floats(&self, role: &str, types: &[&TensorType]) -> Result<()> {
+        types.iter().try_for_each(|ty| self.dtype(role, ty, FLOATS))?;
+        match types.windows(2).find(|pair| pair[0].dtype != pair[1].dtype) {
+            None => Ok(()),
+            Some(_) => Err(self.misfit(format_args!("{role} must have one floating-point type; convert with Cast"))),
+        }
     }
 
     /// Checks that all operands have one element type and one shape.

@@ -7,6 +7,7 @@ use crate::graph::{Graph, GraphBuilder, Op, Prim, ReduceOp, TensorType};
 use crate::tensor::HostTensor;
 use kernels_gen::DType;
 use kernels_gen::threefry::Key;
+use std::collections::HashSet;
 
 /// One operation with operands to try it on.
 #[derive(Debug, Clone)]
@@ -63,9 +64,11 @@ pub enum Layout {
 /// Values at the edges of a type.
 fn specials(dtype: DType) -> Vec<f64> {
     match dtype {
-        DType::F32 => {
-            let tiny = f32::from_bits(1) as f64;
-            let huge = f32::MAX as f64;
+        DType::F32 | DType::F16 => {
+            let (tiny, huge) = match dtype {
+                DType::F16 => (half::f16::from_bits(1).to_f64(), half::f16::MAX.to_f64()),
+                _ => (f32::from_bits(1) as f64, f32::MAX as f64),
+            };
             vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.5, tiny, -tiny, huge, -huge]
         }
         DType::Bool => vec![0.0, 1.0],
@@ -98,7 +101,7 @@ impl InputSpec {
             Fill::Uniform { low, high } => {
                 let unit = key.uniform(i as u64) as f64;
                 match self.ty.dtype {
-                    DType::F32 => low + unit * (high - low),
+                    DType::F32 | DType::F16 => low + unit * (high - low),
                     DType::Bool => (unit < 0.5) as u8 as f64,
                     _ => low + (unit * (high - low + 1.0)).floor(),
                 }
@@ -188,10 +191,15 @@ pub(super) fn floats(shape: &[usize]) -> InputSpec {
     uniform(DType::F32, shape, -2.0, 2.0)
 }
 
+/// An f16 operand of numbers from -2 to 2.
+pub(super) fn halves(shape: &[usize]) -> InputSpec {
+    uniform(DType::F16, shape, -2.0, 2.0)
+}
+
 /// An operand of numbers that suit any element type's arithmetic.
 pub(super) fn plain(dtype: DType, shape: &[usize]) -> InputSpec {
     match dtype {
-        DType::F32 => floats(shape),
+        DType::F32 | DType::F16 => uniform(dtype, shape, -2.0, 2.0),
         DType::I32 | DType::I8 => uniform(dtype, shape, -100.0, 100.0),
         DType::U32 | DType::U8 => uniform(dtype, shape, 0.0, 200.0),
         DType::Bool => uniform(dtype, shape, 0.0, 1.0),
@@ -223,6 +231,23 @@ impl InputSpec {
 /// Shapes every elementwise operation must take: rank 0, empty, 1, primes, past one workgroup, past vectors of four.
 pub(super) const SHAPES: &[&[usize]] = &[&[], &[0], &[1], &[7], &[257], &[3, 0, 2], &[5, 64], &[2, 3, 1, 7]];
 
+/// For each operation on f32 that has no case of f16 yet: its first case of more than a few elements with f16 in the place of f32.
+fn half_cases(list: &[OpCase]) -> Vec<OpCase> {
+    let has = |case: &OpCase, dtype: DType| case.inputs.iter().any(|i| i.ty.dtype == dtype);
+    let mut known: HashSet<&str> = list.iter().filter(|case| has(case, DType::F16)).map(|case| name(&case.op)).collect();
+    let sizes = |case: &OpCase| case.inputs.iter().map(|i| i.ty.num_elems()).collect::<Vec<_>>();
+    let suits = |case: &OpCase| sizes(case).iter().all(|&n| n > 0) && sizes(case).iter().any(|&n| n > 16);
+    let mut found = Vec::new();
+    for case in list.iter().filter(|case| has(case, DType::F32) && suits(case)) {
+        if known.insert(name(&case.op)) {
+            let mut case = case.clone();
+            case.inputs.iter_mut().filter(|i| i.ty.dtype == DType::F32).for_each(|i| i.ty.dtype = DType::F16);
+            found.push(case);
+        }
+    }
+    found
+}
+
 /// Every case of every operation. Names are unique.
 pub fn cases() -> Vec<OpCase> {
     let mut cases = Cases::default();
@@ -250,6 +275,9 @@ pub fn cases() -> Vec<OpCase> {
     super::transformer::cases(&mut cases);
     super::recurrent::cases(&mut cases);
     super::random::cases(&mut cases);
+    for case in half_cases(&cases.list) {
+        cases.add(case.op, case.tolerance, case.inputs);
+    }
     cases.list
 }
 
@@ -258,7 +286,6 @@ mod tests {
     use super::*;
     use crate::graph::{BinaryOp, UnaryOp};
     use crate::ops::reference;
-    use std::collections::HashSet;
 
     /// Builds the graph again with every composite replaced by its decomposition.
     fn decomposed(graph: &Graph) -> Graph {
@@ -266,10 +293,7 @@ mod tests {
         let mut ids = Vec::new();
         for node in graph.nodes() {
             let operands: Vec<_> = node.inputs.iter().map(|i: &crate::graph::NodeId| ids[i.index()]).collect();
-            let id = match &node.op {
-                Op::Composite(composite) => composite.decompose(&mut builder, &operands).unwrap(),
-                op => builder.add(op.clone(), &operands).unwrap(),
-            };
+            let id = crate::ops::expand(&mut builder, &node.op, &operands, &node.ty).unwrap();
             assert_eq!(*builder.ty(id), node.ty, "the decomposition of {} has another type", name(&node.op));
             ids.push(id);
         }

@@ -1,8 +1,8 @@
 //! Convolutions.
 
 use super::RefTensor;
-use super::call::{Call, FLOATS};
-use super::cases::{Cases, floats};
+use super::call::Call;
+use super::cases::{Cases, floats, halves};
 use super::tolerance::Tolerance;
 use super::value::Value;
 use super::window::{self, Padding};
@@ -28,8 +28,7 @@ impl ConvSpec {
 
 pub(super) fn infer_conv(call: &Call, spec: &ConvSpec) -> Result<TensorType> {
     let [x, w] = call.operands(["x", "weights"])?;
-    call.dtype("x", x, FLOATS)?;
-    call.dtype("weights", w, FLOATS)?;
+    call.floats("each operand", &[x, w])?;
     let (&[n, c, h, width], &[o, c_group, kh, kw]) = (&x.shape[..], &w.shape[..]) else {
         return Err(call.misfit("x must be [n, c, h, w] and the weights [o, c / groups, kh, kw]"));
     };
@@ -229,6 +228,9 @@ pub(super) fn cases(cases: &mut Cases) {
     both(prim([1, 1], [0, 0], [0, 0], [1, 1], 1), [0, 3, 5, 5], [2, 3, 3, 3]);
     both(prim([1, 1], [0, 0], [0, 0], [1, 1], 1), [1, 0, 5, 5], [2, 0, 3, 3]);
     cases.add(prim([1, 1], [1, 1], [1, 1], [1, 1], 1), norm, vec![floats(&[2, 3, 8, 9]).reversed(), floats(&[5, 3, 3, 3]).reversed()]);
+    for (x, w) in [([2usize, 3usize, 8usize, 8usize], [16usize, 3usize, 3usize, 3usize]), ([1, 4, 7, 9], [5, 4, 3, 3])] {
+        cases.add(prim([1, 1], [1, 1], [1, 1], [1, 1], 1), norm, vec![halves(&x), halves(&w)]);
+    }
     let with = |cases: &mut Cases, conv: Conv, shapes: &[&[usize]]| {
         cases.add(Op::composite(conv), norm, shapes.iter().map(|s| floats(s)).collect());
     };

@@ -1,7 +1,7 @@
 //! Transposed convolutions: convolutions of a plane with zeros between its elements.
 
 use super::RefTensor;
-use super::call::{Call, FLOATS};
+use super::call::Call;
 use super::cases::{Cases, floats};
 use super::conv::Conv;
 use super::indexing::coordinates;
@@ -53,9 +53,7 @@ impl Composite for ConvTranspose {
     fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType> {
         let call = Call::new(self.name(), inputs);
         let ([x, w], bias) = call.operands_from(["x", "weights"], &["bias"])?;
-        for ty in inputs {
-            call.dtype("each operand", ty, FLOATS)?;
-        }
+        call.floats("each operand", inputs)?;
         let spatial = x.rank().saturating_sub(2);
         let lists = [&self.strides, &self.low, &self.high, &self.output_padding, &self.dilations];
         let positive = self.strides.iter().chain(&self.dilations).all(|&v| v > 0);

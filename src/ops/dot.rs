@@ -1,7 +1,7 @@
 //! Matrix products.
 
-use super::call::{Call, FLOATS};
-use super::cases::{Cases, floats};
+use super::call::Call;
+use super::cases::{Cases, floats, halves};
 use super::elementwise::ElementwiseOps;
 use super::tolerance::Tolerance;
 use super::value::Value;
@@ -13,8 +13,7 @@ use rayon::prelude::*;
 
 pub(super) fn infer_dot(call: &Call) -> Result<TensorType> {
     let [a, b] = call.operands(["a", "b"])?;
-    call.dtype("a", a, FLOATS)?;
-    call.dtype("b", b, FLOATS)?;
+    call.floats("each operand", &[a, b])?;
     match (&a.shape[..], &b.shape[..]) {
         (&[batch, m, k], &[batch_b, k_b, n]) if batch == batch_b && k == k_b => Ok(TensorType::new(a.dtype, [batch, m, n])),
         _ => Err(call.misfit("its operands must be [b, m, k] and [b, k, n] with equal b and k")),
@@ -79,8 +78,7 @@ impl Composite for MatMul {
     fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType> {
         let call = Call::new(self.name(), inputs);
         let [a, b] = call.operands(["a", "b"])?;
-        call.dtype("a", a, FLOATS)?;
-        call.dtype("b", b, FLOATS)?;
+        call.floats("each operand", inputs)?;
         let shapes = matmul_shapes(&a.shape, &b.shape).ok_or_else(|| {
             call.misfit("its operands must be [..., m, k] and [..., k, n] (or [k]) with equal k and leading dimensions that broadcast")
         })?;
@@ -163,9 +161,7 @@ impl Composite for Gemm {
     fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType> {
         let call = Call::new(self.name(), inputs);
         let ([a, b], c) = call.operands_from(["a", "b"], &["c"])?;
-        for ty in inputs {
-            call.dtype("each operand", ty, FLOATS)?;
-        }
+        call.floats("each operand", inputs)?;
         let (&[a0, a1], &[b0, b1]) = (&a.shape[..], &b.shape[..]) else {
             return Err(call.misfit("a and b must be matrices"));
         };
@@ -261,6 +257,10 @@ pub(super) fn cases(cases: &mut Cases) {
     cases.add(Prim::Dot, norm, vec![floats(&[2, 33, 20]).reversed(), floats(&[2, 20, 35])]);
     cases.add(Prim::Dot, norm, vec![floats(&[2, 33, 20]), floats(&[2, 20, 35]).reversed()]);
     cases.add(Prim::Dot, norm, vec![floats(&[3, 17, 20]).repeated(), floats(&[3, 20, 18]).repeated()]);
+    for &(b, m, k, n) in &[(1usize, 7usize, 5usize, 3usize), (1, 33, 20, 36), (2, 17, 33, 18), (1, 1, 70, 40), (1, 4, 0, 5)] {
+        cases.add(Prim::Dot, norm, vec![halves(&[b, m, k]), halves(&[b, k, n])]);
+    }
+    cases.add(Prim::Dot, norm, vec![halves(&[2, 33, 20]).reversed(), halves(&[2, 20, 36]).reversed()]);
     for (a, b) in [
         (&[5usize] as &[usize], &[5usize] as &[usize]),
         (&[5], &[5, 7]),
@@ -281,6 +281,7 @@ pub(super) fn cases(cases: &mut Cases) {
     let gemm = |trans_a, trans_b, alpha, beta| Op::composite(Gemm { alpha, beta, trans_a, trans_b });
     cases.add(gemm(false, false, 1.0, 1.0), norm, vec![floats(&[7, 5]), floats(&[5, 9]), floats(&[9])]);
     cases.add(gemm(false, true, 1.0, 1.0), norm, vec![floats(&[17, 33]), floats(&[10, 33]), floats(&[10])]);
+    cases.add(gemm(false, true, 1.0, 1.0), norm, vec![halves(&[17, 32]), halves(&[12, 32]), halves(&[12])]);
     cases.add(gemm(true, false, 0.5, 2.0), norm, vec![floats(&[5, 7]), floats(&[5, 9]), floats(&[7, 1])]);
     cases.add(gemm(true, true, 0.25, 0.0), norm, vec![floats(&[5, 7]), floats(&[9, 5]), floats(&[])]);
     cases.add(gemm(false, false, 1.0, 1.0), norm, vec![floats(&[7, 5]), floats(&[5, 9])]);

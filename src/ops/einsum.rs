@@ -1,7 +1,7 @@
 //! Einstein sums: products of tensors summed over the labels that the result lacks.
 
 use super::RefTensor;
-use super::call::{Call, FLOATS};
+use super::call::Call;
 use super::cases::{Cases, floats};
 use super::tolerance::Tolerance;
 use super::value::Value;
@@ -197,9 +197,7 @@ impl Composite for Einsum {
 
     fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType> {
         let call = Call::new(self.name(), inputs);
-        for ty in inputs {
-            call.dtype("each operand", ty, FLOATS)?;
-        }
+        call.floats("each operand", inputs)?;
         let shapes: Vec<&[usize]> = inputs.iter().map(|t| &t.shape[..]).collect();
         match (self.plan(&shapes), inputs.first()) {
             (Some(plan), Some(first)) => Ok(TensorType::new(first.dtype, plan.result.iter().map(|l| plan.sizes[l]).collect::<Vec<_>>())),

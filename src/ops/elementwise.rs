@@ -2,7 +2,7 @@
 
 use super::RefTensor;
 use super::call::{BITS, Call, FLOATS, INTEGERS, NUMERIC, SIGNED};
-use super::cases::{Cases, SHAPES, edges, floats, plain, splat, uniform};
+use super::cases::{Cases, InputSpec, SHAPES, edges, floats, plain, splat, uniform};
 use super::shape::ShapeOps;
 use super::tolerance::Tolerance;
 use super::value::Value;
@@ -55,7 +55,7 @@ pub(crate) fn wrap(dtype: DType, value: i64) -> f64 {
         DType::I8 => value as i8 as f64,
         DType::U8 => value as u8 as f64,
         DType::Bool => (value != 0) as u8 as f64,
-        DType::F32 => value as f64,
+        DType::F32 | DType::F16 => value as f64,
     }
 }
 
@@ -174,7 +174,7 @@ pub(super) fn select(condition: &RefTensor, on_true: &RefTensor, on_false: &RefT
 pub(super) fn cast(x: &RefTensor, dtype: DType) -> RefTensor {
     let from_float = x.dtype.is_float();
     x.map(dtype, |v| match dtype {
-        DType::F32 => v,
+        DType::F32 | DType::F16 => v,
         DType::Bool => (v != 0.0) as u8 as f64,
         _ if !from_float => wrap(dtype, v as i64),
         // Rust's `as` truncates, saturates and turns NaN to 0.
@@ -336,6 +336,9 @@ pub(super) fn cases(cases: &mut Cases) {
             cases.add(Prim::Unary(op), tolerance, vec![uniform(DType::F32, shape, low, high)]);
         }
         cases.add(Prim::Unary(op), tolerance, vec![uniform(DType::F32, &[5, 31], low, high).reversed()]);
+        for shape in [&[] as &[usize], &[1], &[0], &[7, 37]] {
+            cases.add(Prim::Unary(op), tolerance, vec![uniform(DType::F16, shape, low, high)]);
+        }
     }
     // No form may overflow on the way to a finite value.
     for (op, value, tolerance) in [
@@ -357,9 +360,11 @@ pub(super) fn cases(cases: &mut Cases) {
         }
     }
     cases.add(Prim::Unary(Not), Tolerance::Exact, vec![plain(DType::Bool, &[257])]);
-    cases.add(Prim::Unary(IsNan), Tolerance::Exact, vec![edges(DType::F32, &[23])]);
-    for op in [Neg, Abs] {
-        cases.add(Prim::Unary(op), Tolerance::Bits, vec![edges(DType::F32, &[23])]);
+    for dtype in [DType::F32, DType::F16] {
+        cases.add(Prim::Unary(IsNan), Tolerance::Exact, vec![edges(dtype, &[23])]);
+        for op in [Neg, Abs] {
+            cases.add(Prim::Unary(op), Tolerance::Bits, vec![edges(dtype, &[23])]);
+        }
     }
     binary_cases(cases);
     for &dtype in &DType::ALL {
@@ -395,7 +400,13 @@ fn binary_cases(cases: &mut Cases) {
             cases.add(Prim::Binary(op), Tolerance::Exact, vec![plain(dtype, &[3, 35]), plain(dtype, &[3, 35])]);
         }
         if exact {
-            cases.add(Prim::Binary(op), Tolerance::Exact, vec![edges(DType::F32, &[121]), edges(DType::F32, &[121])]);
+            for dtype in [DType::F32, DType::F16] {
+                cases.add(Prim::Binary(op), Tolerance::Exact, vec![edges(dtype, &[121]), edges(dtype, &[121])]);
+            }
+        }
+        let half = |spec: InputSpec| InputSpec { ty: TensorType::new(DType::F16, spec.ty.shape), ..spec };
+        for shape in [&[1usize] as &[usize], &[5, 13]] {
+            cases.add(Prim::Binary(op), tolerance, vec![half(floats(shape)).repeated(), half(right(shape)).reversed()]);
         }
     }
     for shape in [&[] as &[usize], &[0], &[257]] {

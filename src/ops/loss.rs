@@ -54,7 +54,7 @@ impl Composite for CrossEntropy {
             return Err(call.misfit("scores must be [n, c, ...] and labels [n, ...]"));
         }
         if let [weights] = weights {
-            call.dtype("weights", weights, FLOATS)?;
+            call.floats("each of scores and weights", &[scores, weights])?;
             if weights.shape != scores.shape[1..2] {
                 return Err(call.misfit(format_args!("weights must be [{}]", scores.shape[1])));
             }

@@ -14,6 +14,7 @@ pub mod dot;
 pub mod einsum;
 pub mod elementwise;
 pub mod gather;
+mod half;
 pub mod indexing;
 pub mod loss;
 pub mod math;
@@ -36,6 +37,7 @@ pub mod window;
 
 pub(crate) use attention::in_parts as attention_in_parts;
 pub use cases::{Fill, InputSpec, Layout, OpCase, cases};
+pub(crate) use half::expand;
 pub use reduce::identity as reduce_identity;
 pub use reference::{RefTensor, reference, reference_graph};
 pub use tolerance::{Difference, Tolerance};

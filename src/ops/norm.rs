@@ -2,7 +2,7 @@
 
 use super::RefTensor;
 use super::broadcast_shapes;
-use super::call::{Call, FLOATS};
+use super::call::Call;
 use super::cases::{Cases, floats, splat, uniform};
 use super::shape::resolve_axis;
 use super::stats::{Statistic, StatisticKind};
@@ -39,8 +39,8 @@ impl Composite for LayerNorm {
         if self.axis >= x.rank() {
             return Err(call.misfit(format_args!("axis {} must be below the rank {}", self.axis, x.rank())));
         }
+        call.floats("each operand", inputs)?;
         for ty in inputs {
-            call.dtype("each operand", ty, FLOATS)?;
             if !broadcast_shapes(&[&x.shape, &ty.shape]).is_ok_and(|s| s == x.shape) {
                 return Err(call.misfit("scale and bias must broadcast to x"));
             }
@@ -124,9 +124,7 @@ impl Composite for BatchNorm {
     fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType> {
         let call = Call::new(self.name(), inputs);
         let [x, parameters @ ..] = call.operands(["x", "scale", "bias", "mean", "variance"])?;
-        for ty in inputs {
-            call.dtype("each operand", ty, FLOATS)?;
-        }
+        call.floats("each operand", inputs)?;
         if x.rank() < 2 || parameters.iter().any(|p| p.shape != [x.shape[1]]) {
             return Err(call.misfit("x must be [n, c, ...] and the other operands [c]"));
         }
@@ -181,9 +179,7 @@ impl Composite for GroupNorm {
     fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType> {
         let call = Call::new(self.name(), inputs);
         let [x, parameters @ ..] = call.operands(["x", "scale", "bias"])?;
-        for ty in inputs {
-            call.dtype("each operand", ty, FLOATS)?;
-        }
+        call.floats("each operand", inputs)?;
         let divides = x.rank() >= 2 && self.groups > 0 && x.shape[1].is_multiple_of(self.groups);
         if !divides || parameters.iter().any(|p| p.shape != [x.shape[1]]) {
             return Err(call.misfit(format_args!("x must be [n, c, ...], scale and bias [c], and {} groups must divide c", self.groups)));

@@ -1,7 +1,7 @@
 //! Recurrent layers over sequences of known length, unrolled: the input's part of all gates is one matrix product, each step one more.
 
 use super::RefTensor;
-use super::call::{Call, FLOATS};
+use super::call::Call;
 use super::cases::{Cases, uniform};
 use super::tolerance::Tolerance;
 use super::value::Value;
@@ -303,9 +303,7 @@ impl Composite for Recurrent {
         if inputs.len() != count {
             return Err(call.misfit(format_args!("it takes {count} operands, {} are given", inputs.len())));
         }
-        for ty in inputs {
-            call.dtype("each operand", ty, FLOATS)?;
-        }
+        call.floats("each operand", inputs)?;
         let directions = self.orders.len();
         let functions = self.cell.functions().len();
         let sound = (1..=2).contains(&directions)
@@ -338,7 +336,7 @@ impl Composite for Recurrent {
             RecurrentResult::Sequence => vec![steps, directions, batch, hidden],
             RecurrentResult::Hidden | RecurrentResult::Cell => state.to_vec(),
         };
-        Ok(TensorType::new(DType::F32, shape))
+        Ok(TensorType::new(inputs[0].dtype, shape))
     }
 
     fn decompose(&self, b: &mut GraphBuilder, inputs: &[NodeId]) -> Result<NodeId> {

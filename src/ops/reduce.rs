@@ -29,11 +29,11 @@ pub fn identity(op: ReduceOp, dtype: DType) -> f64 {
     match (op, dtype) {
         (ReduceOp::Sum, _) => 0.0,
         (ReduceOp::Product, _) => 1.0,
-        (ReduceOp::Max, DType::F32) => f64::NEG_INFINITY,
+        (ReduceOp::Max, DType::F32 | DType::F16) => f64::NEG_INFINITY,
         (ReduceOp::Max, DType::I32) => i32::MIN as f64,
         (ReduceOp::Max, DType::I8) => i8::MIN as f64,
         (ReduceOp::Max, DType::U32 | DType::U8 | DType::Bool) => 0.0,
-        (ReduceOp::Min, DType::F32) => f64::INFINITY,
+        (ReduceOp::Min, DType::F32 | DType::F16) => f64::INFINITY,
         (ReduceOp::Min, DType::I32) => i32::MAX as f64,
         (ReduceOp::Min, DType::U32) => u32::MAX as f64,
         (ReduceOp::Min, DType::I8) => i8::MAX as f64,
@@ -143,6 +143,11 @@ pub(super) fn cases(cases: &mut Cases) {
             if matches!(op, Max | Min) { Tolerance::Exact } else { Tolerance::Norm(1e-4) },
             vec![uniform(DType::F32, &[6, 35], 0.9, 1.1).reversed()],
         );
+        for &(shape, axes) in shapes[2..8].iter().chain(&[(&[6, 64][..], &[1][..]), (&[9, 64], &[0])]) {
+            // Products of numbers this near to 1 stay within f16.
+            let operand = uniform(DType::F16, shape, 0.95, 1.05);
+            cases.add(Prim::Reduce { op, axes: axes.to_vec() }, Tolerance::Relative { relative: 1e-4, absolute: 0.0 }, vec![operand]);
+        }
         for &dtype in NUMERIC.iter().filter(|d| d.is_int()) {
             for &(shape, axes) in &shapes[2..8] {
                 cases.add(Prim::Reduce { op, axes: axes.to_vec() }, Tolerance::Exact, vec![plain(dtype, shape)]);

@@ -7,7 +7,7 @@ use crate::tensor::{HostTensor, num_elems};
 use kernels_gen::DType;
 
 /// A tensor of reference values. Each element type is exact in `f64`: integers hold whole numbers in the type's range, truth values 0 or
-/// 1, and floats are not rounded to the type.
+/// 1. Values of f32 are not rounded to the type, those of f16 are by the operation that computes them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefTensor {
     /// Element type the values stand for.
@@ -79,6 +79,22 @@ impl RefTensor {
 pub fn reference(op: &Op, inputs: &[&RefTensor]) -> Result<RefTensor> {
     let types: Vec<TensorType> = inputs.iter().map(|t| t.ty()).collect();
     let ty = infer(op, &types.iter().collect::<Vec<_>>())?;
+    // A user's kernel reads and writes f16 by itself.
+    let own = matches!(op, Op::Prim(Prim::Custom(_)));
+    if own || ty.dtype != DType::F16 && types.iter().all(|t| t.dtype != DType::F16) {
+        return unrounded(op, inputs, ty);
+    }
+    // Operands are widened, and the result is rounded once.
+    let wide = |dtype: DType| if dtype == DType::F16 { DType::F32 } else { dtype };
+    let widened: Vec<RefTensor> = inputs.iter().map(|t| RefTensor { dtype: wide(t.dtype), ..(*t).clone() }).collect();
+    let value = unrounded(op, &widened.iter().collect::<Vec<_>>(), TensorType::new(wide(ty.dtype), ty.shape))?;
+    if ty.dtype != DType::F16 {
+        return Ok(value);
+    }
+    Ok(value.map(DType::F16, |x| half::f16::from_f32(x as f32).to_f64()))
+}
+
+fn unrounded(op: &Op, inputs: &[&RefTensor], ty: TensorType) -> Result<RefTensor> {
     let prim = match op {
         Op::Composite(composite) => return composite.reference(inputs),
         Op::Prim(prim) => prim,

@@ -3,8 +3,11 @@
 use super::RefTensor;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::HostTensor;
+use kernels_gen::DType;
 
-/// Allowed difference between a computed tensor and its reference. NaN meets NaN alone, and an infinity only itself.
+/// Allowed difference between a computed tensor and its reference. NaN meets NaN alone, and an infinity only itself. Where elements are
+/// f16 and the tolerance is neither [`Tolerance::Bits`] nor [`Tolerance::Exact`], one more step of f16 is allowed: a value beside the
+/// middle of two may be rounded to either.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Tolerance {
     /// Equal, the sign of zero included: for what only moves elements.
@@ -44,7 +47,8 @@ impl Tolerance {
         let mut faults = 0usize;
         let mut largest = 0.0f64;
         for (i, (&g, &want)) in got.iter().zip(&rounded).enumerate() {
-            let (excess, difference) = self.excess(g, want, expected.data[i], scale);
+            let step = if expected.dtype == DType::F16 { half_step(want) } else { 0.0 };
+            let (excess, difference) = self.excess(g, want, expected.data[i], scale, step);
             if excess > 0.0 {
                 faults += 1;
                 if worst.is_none_or(|(e, _)| excess > e) {
@@ -66,7 +70,7 @@ impl Tolerance {
     }
 
     /// How far a pair lies past the tolerance (at most 0 if within) and how far it lies apart.
-    fn excess(&self, got: f64, rounded: f64, exact: f64, scale: f64) -> (f64, f64) {
+    fn excess(&self, got: f64, rounded: f64, exact: f64, scale: f64, step: f64) -> (f64, f64) {
         let same = got == rounded || got.is_nan() && rounded.is_nan();
         let signs = *self != Tolerance::Bits || got.is_nan() || got.is_sign_negative() == rounded.is_sign_negative();
         if same && signs {
@@ -75,8 +79,8 @@ impl Tolerance {
         let difference = (got - if exact.is_finite() && rounded.is_finite() { exact } else { rounded }).abs();
         let allowed = match self {
             Tolerance::Bits | Tolerance::Exact => return (f64::INFINITY, difference),
-            Tolerance::Relative { relative, absolute } => absolute + relative * rounded.abs(),
-            Tolerance::Norm(factor) => factor * scale,
+            Tolerance::Relative { relative, absolute } => absolute + relative * rounded.abs() + step,
+            Tolerance::Norm(factor) => factor * scale + step,
         };
         if !difference.is_finite() || !rounded.is_finite() {
             return (f64::INFINITY, difference);
@@ -85,10 +89,14 @@ impl Tolerance {
     }
 }
 
+/// Distance of the f16 numbers around a value.
+fn half_step(value: f64) -> f64 {
+    (value.abs() * 2f64.powi(-10)).max(2f64.powi(-24))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernels_gen::DType;
 
     fn check(tolerance: Tolerance, got: &[f32], expected: &[f64]) -> bool {
         let got = HostTensor::new([got.len()], got.to_vec()).unwrap();

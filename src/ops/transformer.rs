@@ -61,9 +61,7 @@ impl Composite for RotaryEmbedding {
     fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType> {
         let call = Call::new(self.name(), inputs);
         let [x, cos, sin] = call.operands(["x", "cos", "sin"])?;
-        for ty in inputs {
-            call.dtype("each operand", ty, FLOATS)?;
-        }
+        call.floats("each operand", inputs)?;
         let fits = || {
             let (last, pairs) = (*x.shape.last()?, *cos.shape.last()?);
             let angles = [&x.shape[..x.rank() - 1], &[pairs]].concat();

@@ -126,6 +126,7 @@ pub fn random(ty: &TensorType, key: Key) -> Result<HostTensor> {
     let unit = (0..count).map(|i| key.uniform(i));
     match ty.dtype {
         DType::F32 => HostTensor::new(ty.shape.clone(), unit.map(|u| 2.0 * u - 1.0).collect::<Vec<f32>>()),
+        DType::F16 => HostTensor::from_f64(DType::F16, ty.shape.clone(), &unit.map(|u| f64::from(2.0 * u - 1.0)).collect::<Vec<_>>()),
         other => HostTensor::from_f64(other, ty.shape.clone(), &unit.map(|u| f64::from(u.round())).collect::<Vec<_>>()),
     }
 }

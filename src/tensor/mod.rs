@@ -8,6 +8,8 @@ use kernels_gen::DType;
 pub enum TensorData {
     /// [`DType::F32`].
     F32(Vec<f32>),
+    /// [`DType::F16`].
+    F16(Vec<half::f16>),
     /// [`DType::I32`].
     I32(Vec<i32>),
     /// [`DType::U32`].
@@ -48,7 +50,7 @@ macro_rules! element {
         }
     )*};
 }
-element! { f32, F32; i32, I32; u32, U32; i8, I8; u8, U8; }
+element! { f32, F32; half::f16, F16; i32, I32; u32, U32; i8, I8; u8, U8; }
 
 /// Number of elements of a shape, or an error where it passes `u64` or what the host can address.
 pub fn num_elems(shape: &[usize]) -> Result<usize> {
@@ -109,6 +111,7 @@ impl HostTensor {
         }
         let data = match dtype {
             DType::F32 => TensorData::F32(bytemuck::pod_collect_to_vec(bytes)),
+            DType::F16 => TensorData::F16(bytemuck::pod_collect_to_vec(bytes)),
             DType::I32 => TensorData::I32(bytemuck::pod_collect_to_vec(bytes)),
             DType::U32 => TensorData::U32(bytemuck::pod_collect_to_vec(bytes)),
             DType::I8 => TensorData::I8(bytemuck::pod_collect_to_vec(bytes)),
@@ -129,6 +132,7 @@ impl HostTensor {
     pub fn bytes(&self) -> &[u8] {
         match &self.data {
             TensorData::F32(d) => bytemuck::cast_slice(d),
+            TensorData::F16(d) => bytemuck::cast_slice(d),
             TensorData::I32(d) => bytemuck::cast_slice(d),
             TensorData::U32(d) => bytemuck::cast_slice(d),
             TensorData::I8(d) => bytemuck::cast_slice(d),
@@ -140,6 +144,7 @@ impl HostTensor {
     pub fn dtype(&self) -> DType {
         match &self.data {
             TensorData::F32(_) => DType::F32,
+            TensorData::F16(_) => DType::F16,
             TensorData::I32(_) => DType::I32,
             TensorData::U32(_) => DType::U32,
             TensorData::I8(_) => DType::I8,
@@ -172,6 +177,7 @@ impl HostTensor {
     pub fn to_f64(&self) -> Vec<f64> {
         match &self.data {
             TensorData::F32(d) => d.iter().map(|&x| x as f64).collect(),
+            TensorData::F16(d) => d.iter().map(|x| x.to_f64()).collect(),
             TensorData::I32(d) => d.iter().map(|&x| x as f64).collect(),
             TensorData::U32(d) => d.iter().map(|&x| x as f64).collect(),
             TensorData::I8(d) => d.iter().map(|&x| x as f64).collect(),
@@ -179,11 +185,12 @@ impl HostTensor {
         }
     }
 
-    /// A tensor of `dtype` from `f64` values, rounded (floats) or truncated and wrapped (integers) as a store on the device would.
+    /// A tensor of `dtype` from `f64` values, rounded (floats; to f16 through f32) or truncated and wrapped (integers) as a store on the device would.
     pub fn from_f64(dtype: DType, shape: impl Into<Vec<usize>>, values: &[f64]) -> Result<Self> {
         let ints = || values.iter().map(|&v| v as i64);
         match dtype {
             DType::F32 => HostTensor::new(shape, values.iter().map(|&v| v as f32).collect::<Vec<_>>()),
+            DType::F16 => HostTensor::new(shape, values.iter().map(|&v| half::f16::from_f32(v as f32)).collect::<Vec<_>>()),
             DType::I32 => HostTensor::new(shape, ints().map(|v| v as i32).collect::<Vec<_>>()),
             DType::U32 => HostTensor::new(shape, ints().map(|v| v as u32).collect::<Vec<_>>()),
             DType::I8 => HostTensor::new(shape, ints().map(|v| v as i8).collect::<Vec<_>>()),

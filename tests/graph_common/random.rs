@@ -28,9 +28,9 @@ pub struct Sample {
 /// The sample that `genes` stand for.
 pub fn grow(genes: &[u32]) -> Sample {
     let mut inputs = Vec::new();
-    let mut largest = 0f64;
+    let (mut largest, mut halves) = (0f64, false);
     let graph = capture(|t| {
-        let mut growth = Growth { genes, at: 0, tracer: t, values: Vec::new(), inputs: Vec::new(), largest: 1.0 };
+        let mut growth = Growth { genes, at: 0, tracer: t, values: Vec::new(), inputs: Vec::new(), largest: 1.0, halves: false };
         growth.plant()?;
         while growth.at < genes.len() {
             growth.step()?;
@@ -39,10 +39,14 @@ pub fn grow(genes: &[u32]) -> Sample {
         let late = growth.values.iter().rev().take(5).map(|v| v.v.clone());
         let outputs: Vec<Traced> = late.chain([growth.values[4 % growth.values.len()].v.clone()]).collect();
         inputs = growth.inputs;
-        largest = growth.largest;
+        (largest, halves) = (growth.largest, growth.halves);
         Ok(outputs)
     });
-    let tolerance = Tolerance::Relative { relative: 1e-3, absolute: 1e-4 * largest };
+    // A step of f16 is 1e-3 of a value, and a graph may take several.
+    let tolerance = match halves {
+        false => Tolerance::Relative { relative: 1e-3, absolute: 1e-4 * largest },
+        true => Tolerance::Relative { relative: 1e-2, absolute: 5e-3 * largest },
+    };
     Sample { graph: graph.expect("only legal operations are chosen"), inputs, tolerance }
 }
 
@@ -73,6 +77,8 @@ struct Growth<'a> {
     values: Vec<Val>,
     inputs: Vec<(String, HostTensor)>,
     largest: f64,
+    /// Whether a value is f16.
+    halves: bool,
 }
 
 fn elems(shape: &[usize]) -> usize {
@@ -104,7 +110,7 @@ impl Growth<'_> {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let n = (state >> 40) as i64;
             match dtype {
-                DType::F32 => (n % 9 - 4) as f64 / 2.0,
+                DType::F32 | DType::F16 => (n % 9 - 4) as f64 / 2.0,
                 DType::Bool => (n % 2) as f64,
                 DType::I32 | DType::I8 => (n % 201 - 100) as f64,
                 DType::U32 | DType::U8 => (n % 200) as f64,
@@ -124,8 +130,8 @@ impl Growth<'_> {
     }
 
     fn plant(&mut self) -> Result<()> {
-        const DTYPES: [DType; 5] = [DType::I32, DType::U8, DType::I8, DType::U32, DType::Bool];
-        let others = [DTYPES[self.below(5)], DTYPES[self.below(5)]];
+        const DTYPES: [DType; 6] = [DType::I32, DType::U8, DType::I8, DType::U32, DType::Bool, DType::F16];
+        let others = [DTYPES[self.below(6)], DTYPES[self.below(6)]];
         for dtype in [DType::F32, DType::F32, others[0], others[1]] {
             let shape = self.shape();
             let name = format!("x{}", self.inputs.len());
@@ -138,11 +144,13 @@ impl Growth<'_> {
     }
 
     fn keep(&mut self, v: Traced, bits: Option<u32>, bound: f64) -> Result<()> {
-        let bits = bits.filter(|&b| bound * f64::from(b).exp2() <= f64::from(1 << 22));
+        let half = v.dtype() == DType::F16;
+        self.halves |= half;
+        let bits = bits.filter(|&b| bound * f64::from(b).exp2() <= f64::from(1 << if half { 11 } else { 22 }));
         self.largest = self.largest.max(bound);
         let (v, bits, bound) = match v.dtype() {
-            DType::F32 if bound > MAX_BOUND => (v.tanh()?, None, 1.0),
-            DType::F32 => (v, bits, bound),
+            DType::F32 | DType::F16 if bound > MAX_BOUND => (v.tanh()?, None, 1.0),
+            DType::F32 | DType::F16 => (v, bits, bound),
             _ => (v, Some(0), bound),
         };
         self.values.push(Val { v, bits, bound });
@@ -157,7 +165,7 @@ impl Growth<'_> {
     }
 
     fn float(&mut self) -> Val {
-        let floats: Vec<Val> = self.values.iter().filter(|v| v.v.dtype() == DType::F32).cloned().collect();
+        let floats: Vec<Val> = self.values.iter().filter(|v| v.v.dtype().is_float()).cloned().collect();
         let n = floats.len();
         let i = self.below(2 * n);
         floats[if i < n { i } else { n - 1 - (i - n) / 6 }].clone()
@@ -250,7 +258,7 @@ impl Growth<'_> {
         let dtype = x.v.dtype();
         let y = self.partner(&x)?;
         let v = match (dtype, self.below(10)) {
-            (DType::F32, _) => return Ok(()),
+            (DType::F32 | DType::F16, _) => return Ok(()),
             (DType::Bool, 0..=2) => x.v.and(&y.v)?,
             (DType::Bool, 3..=5) => x.v.xor(&y.v)?,
             (DType::Bool, _) => x.v.not()?,
@@ -405,7 +413,7 @@ impl Growth<'_> {
         }
         let keep = self.flip();
         let count: usize = axes.iter().map(|&a| x.v.shape()[a as usize]).product();
-        let float = x.v.dtype() == DType::F32;
+        let float = x.v.dtype().is_float();
         let (v, bits, bound) = match self.below(5) {
             0 => (x.v.max(&axes, keep)?, x.bits, x.bound),
             1 => (x.v.min(&axes, keep)?, x.bits, x.bound),
@@ -447,7 +455,7 @@ impl Growth<'_> {
             if elems(&shape) / k * n > MAX_ELEMS {
                 return Ok(());
             }
-            let tensor = self.numbers(DType::F32, &[k, n]);
+            let tensor = self.numbers(x.v.dtype(), &[k, n]);
             Val { v: self.tracer.constant(tensor)?, bits: Some(1), bound: 2.0 }
         };
         let bits = x.bits.zip(y.bits).map(|(a, b)| a + b);
@@ -456,15 +464,16 @@ impl Growth<'_> {
 
     fn convert(&mut self) -> Result<()> {
         let x = self.any();
-        let to = [DType::F32, DType::I32, DType::U8, DType::I8, DType::U32, DType::Bool][self.below(6)];
+        let to = [DType::F32, DType::I32, DType::U8, DType::I8, DType::U32, DType::Bool, DType::F16][self.below(7)];
         match (x.v.dtype(), to) {
-            (DType::F32, _) if x.bits.is_none() => Ok(()),
-            (DType::I32 | DType::U32, DType::F32) => {
+            (from, to) if from == to => Ok(()),
+            (DType::F32 | DType::F16, DType::F32 | DType::F16) => self.keep(x.v.cast(to)?, x.bits, x.bound),
+            (DType::F32 | DType::F16, _) if x.bits.is_none() => Ok(()),
+            (DType::I32 | DType::U32, DType::F32 | DType::F16) => {
                 let small = x.v.rem(&x.v.full_like(100.0)?)?;
                 self.keep(small.cast(to)?, Some(0), 100.0)
             }
-            (DType::F32, DType::F32) => Ok(()),
-            (_, DType::F32) => self.keep(x.v.cast(to)?, Some(0), 256.0),
+            (_, DType::F32 | DType::F16) => self.keep(x.v.cast(to)?, Some(0), 256.0),
             _ => self.keep(x.v.cast(to)?, Some(0), 1.0),
         }
     }
@@ -484,7 +493,7 @@ impl Growth<'_> {
             _ if x.bits.is_none() || x.bound > 64.0 => Ok(()),
             _ => {
                 let last = x.v.shape()[rank - 1];
-                let tensor = self.numbers(DType::F32, &[last]);
+                let tensor = self.numbers(x.v.dtype(), &[last]);
                 let scale = self.tracer.constant(tensor)?;
                 let v = if self.flip() { x.v.layer_norm(&scale, None, -1, 1e-2)? } else { x.v.rms_norm(&scale, -1, 1e-2)? };
                 self.keep(v, None, 2.0 * (last as f64).sqrt().max(10.0))
@@ -519,7 +528,7 @@ impl Growth<'_> {
         if planar[0] * outputs * (planar[2] + 2) * (planar[3] + 2) > MAX_ELEMS {
             return Ok(());
         }
-        let tensor = self.numbers(DType::F32, &[outputs, planar[1] / groups, kernel[0], kernel[1]]);
+        let tensor = self.numbers(x.v.dtype(), &[outputs, planar[1] / groups, kernel[0], kernel[1]]);
         let weights = self.tracer.constant(tensor)?;
         let strides = vec![1 + self.below(2), 1 + self.below(2)];
         let conv = Conv { strides, padding: Padding::symmetric(&pads), groups, ..Conv::new(2) };

@@ -25,6 +25,12 @@ pub enum Helper {
     Rem(u8),
     /// Four floats out of two 64-bit words.
     Unpack,
+    /// The value of an f16 code: exact.
+    HalfValue(u8),
+    /// The f16 code of a float.
+    HalfCode(u8),
+    /// The f16 value nearest to a float.
+    HalfRound(u8),
 }
 
 /// Text of the helpers, in an order in which each one stands before its users.
@@ -48,6 +54,34 @@ fn one(helper: Helper) -> String {
 }
 "
         .to_string(),
+        // Bits alone, and the conversion of small integers, which is exact everywhere: no driver rounds or flushes anything here.
+        Helper::HalfValue(w) => fill(
+            "fn half_value_$W(code: $U) -> $F {
+    let size = code & $U(0x7fffu);
+    let normal = (size << $U(13u)) + select($U(0x38000000u), $U(0x70000000u), size >= $U(0x7c00u));
+    let small = select($U(0u), bitcast<$U>($F(size)) - $U(0x0c000000u), size > $U(0u));
+    return bitcast<$F>(select(normal, small, size < $U(0x400u)) | ((code & $U(0x8000u)) << $U(16u)));
+}
+",
+            w,
+        ),
+        // To nearest, ties to even: all bits below the last that stays, and that one, are half of it or more where the sum carries.
+        Helper::HalfCode(w) => fill(
+            "fn half_code_$W(x: $F) -> $U {
+    let bits = bitcast<$U>(x);
+    let size = bits & $U(0x7fffffffu);
+    let normal = min((size + $U(0xc8000fffu) + ((size >> $U(13u)) & $U(1u))) >> $U(13u), $U(0x7c00u));
+    let shift = min($U(126u) - min(size >> $U(23u), $U(112u)), $U(25u));
+    let whole = (size & $U(0x7fffffu)) | $U(0x800000u);
+    let small = (whole + (($U(1u) << (shift - $U(1u))) - $U(1u)) + ((whole >> shift) & $U(1u))) >> shift;
+    let number = select(normal, small, size < $U(0x38800000u));
+    let nan = $U(0x7e00u) | ((size >> $U(13u)) & $U(0x3ffu));
+    return select(number, nan, size > $U(0x7f800000u)) | ((bits >> $U(16u)) & $U(0x8000u));
+}
+",
+            w,
+        ),
+        Helper::HalfRound(w) => fill("fn half_round_$W(x: $F) -> $F { return half_value_$W(half_code_$W(x)); }\n", w),
         // Through a private variable: constant expressions may not give them.
         Helper::NonFinite => "var<private> non_finite_bits: u32 = 0x7f800000u;
 fn f32_inf() -> f32 { return bitcast<f32>(non_finite_bits); }

@@ -178,6 +178,7 @@ fn bindings(code: &Code, emitter: &Emitter<'_>) -> (Vec<Binding>, String) {
             1 if emitter.is_wide(BufferId(i as u32)) => "vec2<u64>".to_string(),
             1 if emitter.vectors.contains(&BufferId(i as u32)) => format!("vec4<{}>", buffer.dtype.scalar().wgsl()),
             1 => buffer.dtype.scalar().wgsl().to_string(),
+            2 if emitter.vectors.contains(&BufferId(i as u32)) => "vec2<u32>".to_string(),
             _ => "u32".to_string(),
         };
         let (access, kind) = if buffer.written { ("read_write", BindingKind::ReadWrite) } else { ("read", BindingKind::Read) };

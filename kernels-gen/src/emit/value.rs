@@ -189,6 +189,11 @@ impl<'a> Emitter<'a> {
                 let t = ty.wgsl();
                 match dtype {
                     DType::I8 => format!("(({a} << {u}(24u)) >> {u}(24u))"),
+                    DType::F16 => {
+                        let w = ty.width;
+                        self.helpers.extend([Helper::HalfValue(w), Helper::HalfCode(w), Helper::HalfRound(w)]);
+                        format!("half_round_{w}({a})")
+                    }
                     _ => format!("({a} & {t}(255))"),
                 }
             }
@@ -331,6 +336,9 @@ impl<'a> Emitter<'a> {
                 many => format!("{}({})", ty.wgsl(), many.join(", ")),
             };
         }
+        if dtype == DType::F16 {
+            return self.load_halves(buffer, lanes);
+        }
         if let Some(word) = lanes.vec4() {
             let word = self.index(&word);
             return match dtype {
@@ -352,14 +360,50 @@ impl<'a> Emitter<'a> {
         self.lanes(lanes, one)
     }
 
+    /// Values of f16 elements: four neighbours lie in two words, which are one element of a buffer that is read so.
+    fn load_halves(&mut self, buffer: BufferId, lanes: &Lanes) -> String {
+        let name = self.code.buffers[buffer.0 as usize].name.clone();
+        if let Some(place) = lanes.vec4() {
+            self.helpers.insert(Helper::HalfValue(4));
+            let place = self.index(&place);
+            return format!("half_value_4(({name}[{place}].xxyy >> vec4<u32>(0u, 16u, 0u, 16u)) & vec4<u32>(0xffffu))");
+        }
+        let code = |e: &mut Self, i: &Index| {
+            let half = e.index(&i.modulo(2));
+            if e.vectors.contains(&buffer) {
+                let (place, word) = (e.index(&i.div(4)), e.index(&i.div(2).modulo(2)));
+                format!("((({name}[{place}])[{word}] >> (16u * {half})) & 0xffffu)")
+            } else {
+                let word = e.index(&i.div(2));
+                format!("(({name}[{word}] >> (16u * {half})) & 0xffffu)")
+            }
+        };
+        self.helpers.insert(Helper::HalfValue(lanes.width()));
+        let codes = self.lanes(lanes, code);
+        format!("half_value_{}({codes})", lanes.width())
+    }
+
+    /// The f16 codes of four values, in two words.
+    fn pack_halves(&mut self, value: &str) -> String {
+        self.helpers.insert(Helper::HalfCode(4));
+        let codes = self.name(&format!("half_code_4({value})"));
+        format!("({codes}.xz | ({codes}.yw << vec2<u32>(16u)))")
+    }
+
     pub fn store(&mut self, buffer: BufferId, lanes: &Lanes, value: ExprId) {
         let decl = &self.code.buffers[buffer.0 as usize];
         let (buffer_name, dtype) = (decl.name.clone(), decl.dtype);
+        // What is stored as f16 is rounded by that.
+        let value = match &self.code.exprs[value.0 as usize].0 {
+            Expr::Narrow(DType::F16, exact) if dtype == DType::F16 => *exact,
+            _ => value,
+        };
         let value = self.expr(value);
         if let Some(word) = lanes.vec4() {
             let word = self.index(&word);
             let packed = match dtype {
                 DType::F32 | DType::I32 | DType::U32 => value,
+                DType::F16 => self.pack_halves(&value),
                 DType::I8 => self.pack(&format!("bitcast<vec4<u32>>({value})")),
                 DType::U8 => self.pack(&value),
                 DType::Bool => self.pack(&format!("select(vec4<u32>(0u), vec4<u32>(1u), {value})")),

@@ -17,7 +17,7 @@
 //! | `load_v(b, j, c) -> vec4<f32>` | `V[b, j, c..c+4]` | if `v_vec` |
 //! | `score1(b, i, j, value: f32) -> f32` | the score of a product: scaled, masked | always |
 //! | `score(b, i, j, value: vec4<f32>) -> vec4<f32>` | the same for `j..j+4` | if `score_vec` |
-//! | `store1(b, i, c, value: f32)` | writes the result | always |
+//! | `store1(b, i, c, value: f32)` | writes the result | unless all rows are stored by `store` |
 //! | `store(b, i, c, value: vec4<f32>)` | writes the results `c..c+4` | if `store_vec` |
 //!
 //! Vector holes are called with the vectorised index a multiple of 4.

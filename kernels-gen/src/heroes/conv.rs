@@ -10,7 +10,7 @@
 //! | `load_x1(n, c, y, x) -> f32` | input pixel of channel `c` (of all groups) | always |
 //! | `load_x(n, c, y, x) -> vec4<f32>` | pixels `x..x+4`, `x` a multiple of 4 | if `x_vec` |
 //! | `load_w(g, c, tap, oc) -> vec4<f32>` | weights of output channels `oc..oc+4` of group `g`, input channel `c` of the group, `tap = ky * kernel_x + kx` | always |
-//! | `store1(n, oc, y, x, v: f32)` | writes an output of channel `oc` (of all groups) | always |
+//! | `store1(n, oc, y, x, v: f32)` | writes an output of channel `oc` (of all groups) | unless all rows are stored by `store` |
 //! | `store(n, oc, y, x, v: vec4<f32>)` | writes outputs `x..x+4`, `x` a multiple of 4 | if `store_vec` |
 //!
 //! `load_w` is called with `oc` a multiple of 4 below the group's number of output channels; where that is no multiple of 4, what the

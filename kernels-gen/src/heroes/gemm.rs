@@ -8,7 +8,7 @@
 //! | `load_a(b, i, k) -> vec4<f32>` | `A[b, i, k..k+4]` for [`VecAxis::K`], `A[b, i..i+4, k]` for [`VecAxis::Free`] | unless `a_vec` is `None` |
 //! | `load_b1(b, k, j) -> f32` | `B[b, k, j]` | always |
 //! | `load_b(b, k, j) -> vec4<f32>` | `B[b, k..k+4, j]` for [`VecAxis::K`], `B[b, k, j..j+4]` for [`VecAxis::Free`] | unless `b_vec` is `None` |
-//! | `store1(b, i, j, v: f32)` | writes the result `v` | always |
+//! | `store1(b, i, j, v: f32)` | writes the result `v` | unless all rows are stored by `store` |
 //! | `store(b, i, j, v: vec4<f32>)` | writes the results `j..j+4` | if `store_vec` |
 //!
 //! Vector holes are called with the vectorised index a multiple of 4.

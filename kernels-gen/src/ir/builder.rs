@@ -12,6 +12,8 @@ use crate::{DType, ScalarType};
 pub struct Builder {
     code: Code,
     known: HashMap<Expr, ExprId>,
+    /// Whether every value an expression can have is one of f16.
+    halves: Vec<bool>,
     num_vars: u32,
 }
 
@@ -59,9 +61,30 @@ impl Builder {
             return id;
         }
         let id = ExprId(self.code.exprs.len() as u32);
+        self.halves.push(self.is_half(&expr));
         self.code.exprs.push((expr.clone(), ValueType { scalar, width }));
         self.known.insert(expr, id);
         id
+    }
+
+    /// Whether rounding to f16 leaves a float as it is: it was loaded from f16 or rounded, and since then moved, compared, negated or
+    /// brought to a whole number at most.
+    fn is_half(&self, expr: &Expr) -> bool {
+        let half = |id: &ExprId| self.halves.get(id.0 as usize).copied().unwrap_or(false);
+        match expr {
+            Expr::Literal(Literal::F32(bits)) => {
+                let value = f32::from_bits(*bits);
+                value.is_nan() || half::f16::from_f32(value).to_f32() == value
+            }
+            Expr::Load { buffer, .. } => self.code.buffers.get(buffer.0 as usize).is_some_and(|b| b.dtype == DType::F16),
+            Expr::Narrow(dtype, _) => *dtype == DType::F16,
+            Expr::Unary(UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round, a) => half(a),
+            Expr::Binary(BinaryOp::Max | BinaryOp::Min, a, b) | Expr::Select(_, a, b) => half(a) && half(b),
+            Expr::Splat(a) | Expr::Lane(a, _) => half(a),
+            Expr::Compose(parts) => parts.iter().all(half),
+            Expr::Cast(ScalarType::F32, a) => self.ty(*a).scalar == ScalarType::Bool,
+            _ => false,
+        }
     }
 
     /// A constant.
@@ -180,10 +203,15 @@ impl Builder {
         if ty.scalar == to { x } else { self.add(Expr::Cast(to, x), to, ty.width) }
     }
 
-    /// Wraps to an 8-bit type; nothing for the others.
+    /// Wraps to an 8-bit type or rounds to f16; nothing for the others.
     pub fn narrow(&mut self, dtype: DType, x: ExprId) -> ExprId {
         match dtype {
             DType::I8 | DType::U8 => {
+                let ty = self.ty(x);
+                self.add(Expr::Narrow(dtype, x), ty.scalar, ty.width)
+            }
+            DType::F16 if self.halves.get(x.0 as usize) == Some(&true) => x,
+            DType::F16 => {
                 let ty = self.ty(x);
                 self.add(Expr::Narrow(dtype, x), ty.scalar, ty.width)
             }

@@ -113,7 +113,7 @@ pub enum Expr {
     Select(ExprId, ExprId, ExprId),
     /// Conversion between scalar types, as `Cast` of the tensor IR.
     Cast(ScalarType, ExprId),
-    /// Wraps an integer to the range of an 8-bit type.
+    /// Wraps an integer to the range of an 8-bit type, or rounds an `f32` to a value of f16.
     Narrow(DType, ExprId),
     /// One lane repeated to four.
     Splat(ExprId),

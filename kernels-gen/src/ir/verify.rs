@@ -6,7 +6,7 @@ use std::fmt;
 use crate::index::{Index, VarId};
 use crate::ir::{Code, Expr, ExprId, Grid, Kernel, Lanes, LocalId, Stmt, breaks};
 use crate::scalar::UnaryOp;
-use crate::{Error, Result, ScalarType};
+use crate::{DType, Error, Result, ScalarType};
 
 /// One broken invariant of a kernel, or of a graph of the crates above.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +67,8 @@ impl Verifier<'_> {
                 Expr::Splat(a) if of(a).width != 1 => Some("repeats a value of four lanes"),
                 Expr::Lane(a, l) if of(a).width != 4 || *l > 3 => Some("takes a lane that is not there"),
                 Expr::Compose(parts) if parts.iter().any(|p| of(p).width != 1 || of(p).scalar != ty.scalar) => Some("mixes types"),
-                Expr::Narrow(_, a) if !matches!(of(a).scalar, ScalarType::I32 | ScalarType::U32) => {
+                Expr::Narrow(DType::F16, a) if of(a).scalar != ScalarType::F32 => Some("rounds a value that is no float"),
+                Expr::Narrow(DType::I8 | DType::U8, a) if !matches!(of(a).scalar, ScalarType::I32 | ScalarType::U32) => {
                     Some("narrows a value that is no integer")
                 }
                 _ if !matches!(ty.width, 1 | 4) => Some("has neither one lane nor four"),

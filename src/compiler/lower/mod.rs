@@ -375,7 +375,7 @@ impl<'a> Lowering<'a> {
 
     fn cast(&mut self, from: DType, to: DType, x: ExprId) -> ExprId {
         match (from, to) {
-            (DType::F32, DType::I8 | DType::U8) => {
+            (DType::F32 | DType::F16, DType::I8 | DType::U8) => {
                 let (low, high) = if to == DType::I8 { (-128, 127) } else { (0, 255) };
                 let x = self.builder.cast(ScalarType::I32, x);
                 let (low, high) = (self.builder.literal(Literal::I32(low)), self.builder.literal(Literal::I32(high)));

@@ -13,7 +13,7 @@ use crate::graph::{Graph, NodeId, Op, Prim, ReduceOp};
 use crate::plan::fold_workgroups;
 use kernels_gen::emit::{self, Numerics};
 use kernels_gen::index::{Index, Var, unflatten};
-use kernels_gen::ir::{BufferId, ExprId, Grid, Kernel, Lanes, LocalId, Stmt, ValueType};
+use kernels_gen::ir::{BufferId, Code, ExprId, Grid, Kernel, Lanes, LocalId, Stmt, ValueType};
 use kernels_gen::{AdapterClass, Target};
 
 /// Which elements one invocation handles.
@@ -95,9 +95,6 @@ fn domain(graph: &Graph, group: &Group, reductions: &[Reduction]) -> Result<Doma
     let full = |id: NodeId| graph.ty(id).num_elems() != rows;
     if group.stored().any(|id| full(id) && graph.ty(id).num_elems() != rows * cols) {
         return Err(Error::unsupported("the result has neither the rows' size nor the whole one"));
-    }
-    if group.stored().any(|id| graph.ty(id).dtype.elems_per_word() > 1) {
-        return Err(Error::unsupported("packed elements are stored by whole words, a reduction's results one by one"));
     }
     let full = group.stored().any(full);
     let shape = graph.ty(graph.node(first.node).inputs[0]).shape.clone();
@@ -226,6 +223,9 @@ fn with_schedule(
         flops: flops(graph, group),
         bytes: bytes(graph, group, &inputs),
     };
+    if !stores_words(&kernel.code, &kernel.body) {
+        return Err(Error::unsupported("packed elements are stored by whole words, this reduction's results one by one"));
+    }
     Ok(LoweredKernel {
         words: None,
         choice: None,
@@ -234,6 +234,15 @@ fn with_schedule(
         loops: kernel.to_string(),
         inputs,
         workgroups: fold_workgroups(kernel.grid.num_workgroups(kernel.workgroup_size), target.max_workgroups_per_dim)?,
+    })
+}
+
+/// Whether all stores of packed elements are of four neighbours, which are whole words.
+fn stores_words(code: &Code, body: &[Stmt]) -> bool {
+    body.iter().all(|stmt| match stmt {
+        Stmt::Loop { body, .. } | Stmt::If { body, .. } => stores_words(code, body),
+        Stmt::Store { buffer, index, .. } => code.buffers[buffer.0 as usize].dtype.elems_per_word() == 1 || index.vec4().is_some(),
+        _ => true,
     })
 }
 

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::graph::{BinaryOp, Constant, Graph, GraphBuilder, Node, NodeId, Op, Prim};
 use crate::ops::{self, RefTensor};
 use crate::tensor::HostTensor;
+use kernels_gen::DType;
 
 /// Constants are not grown past this many elements by folding, unless an operand is as large.
 const MAX_FOLDED_ELEMS: usize = 1 << 16;
@@ -79,6 +80,10 @@ fn evaluate(builder: &mut GraphBuilder, prim: &Prim, node: &Node, inputs: &[Node
         let id = builder.constant(value.to_host()?)?;
         return Ok(Some(builder.broadcast_to(id, &node.ty.shape)?));
     }
+    // Constants of f16 stay so in memory.
+    if matches!(prim, Prim::Cast(DType::F32)) && builder.ty(inputs[0]).dtype == DType::F16 {
+        return Ok(None);
+    }
     let views = matches!(prim, Prim::Reshape(_) | Prim::Transpose(_) | Prim::Slice { .. } | Prim::Concat { .. } | Prim::Pad { .. });
     if !(elementwise || views || matches!(prim, Prim::Reduce { .. } | Prim::Gather { .. })) || inputs.is_empty() {
         return Ok(None);
@@ -110,6 +115,14 @@ fn evaluate(builder: &mut GraphBuilder, prim: &Prim, node: &Node, inputs: &[Node
 fn simplify(builder: &mut GraphBuilder, prim: &Prim, node: &Node, inputs: &[NodeId]) -> Result<Option<NodeId>> {
     let ty = &node.ty;
     let below = |builder: &GraphBuilder, id: NodeId| builder.graph().node(id).clone();
+    // A view of a widened value is the widened view, which may be one of a constant.
+    if matches!(prim, Prim::Reshape(_) | Prim::Transpose(_) | Prim::Broadcast { .. } | Prim::Slice { .. })
+        && builder.graph().widens(inputs[0])
+    {
+        let narrow = below(builder, inputs[0]).inputs[0];
+        let view = builder.add(prim.clone(), &[narrow])?;
+        return builder.cast(view, DType::F32).map(Some);
+    }
     match prim {
         Prim::Binary(op) => {
             let (a, b) = (inputs[0], inputs[1]);
@@ -131,6 +144,7 @@ fn simplify(builder: &mut GraphBuilder, prim: &Prim, node: &Node, inputs: &[Node
                 _ => None,
             })
         }
+        Prim::Cast(DType::F16) if builder.graph().widens(inputs[0]) => Ok(Some(below(builder, inputs[0]).inputs[0])),
         Prim::Cast(to) => Ok((builder.ty(inputs[0]).dtype == *to).then_some(inputs[0])),
         Prim::Reshape(shape) => {
             if builder.ty(inputs[0]).shape == *shape {

@@ -82,6 +82,7 @@ pub(super) fn reduce(builder: &mut GraphBuilder, op: ReduceOp, axes: &[usize], x
     let wide = match ty.dtype {
         DType::I8 => DType::I32,
         DType::U8 | DType::Bool => DType::U32,
+        DType::F16 => DType::F32,
         DType::F32 | DType::I32 | DType::U32 => ty.dtype,
     };
     if wide != ty.dtype {

@@ -23,6 +23,7 @@ fn wide(dtype: DType) -> DType {
     match dtype {
         DType::I8 => DType::I32,
         DType::U8 | DType::Bool => DType::U32,
+        DType::F16 => DType::F32,
         DType::F32 | DType::I32 | DType::U32 => dtype,
     }
 }

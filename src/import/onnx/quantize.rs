@@ -56,8 +56,9 @@ fn dequantize(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
         let zero = im.builder.cast(zero, DType::I32)?;
         value = im.builder.binary(BinaryOp::Sub, value, zero)?;
     }
-    let value = im.builder.cast(value, DType::F32)?;
-    one(im.builder.binary(BinaryOp::Mul, value, scale)?)
+    let (value, wide) = (im.builder.cast(value, DType::F32)?, im.builder.cast(scale, DType::F32)?);
+    let result = im.builder.binary(BinaryOp::Mul, value, wide)?;
+    one(im.builder.cast(result, im.builder.ty(scale).dtype)?)
 }
 
 /// `round(x / scale) + zero`, brought into the range of the result's type.
@@ -82,7 +83,7 @@ fn quantize(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
     if !matches!(dtype, DType::U8 | DType::I8) {
         return Err(Error::unsupported(format!("a result of {dtype}; supported are u8 and i8")));
     }
-    let x = im.builder.cast(x, DType::F32)?;
+    let (x, scale) = (im.builder.cast(x, DType::F32)?, im.builder.cast(scale, DType::F32)?);
     let scale = spread(im, call, x, scale)?;
     let zero = zero.map(|zero| spread(im, call, x, zero)).transpose()?;
     one(quantized(im, x, scale, zero, dtype)?)

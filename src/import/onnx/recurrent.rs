@@ -4,7 +4,6 @@ use super::node::{Call, Handler, Importer, Val};
 use crate::error::{Error, Result};
 use crate::graph::{NodeId, Op};
 use crate::ops::recurrent::{Cell, Gate, Order, Recurrent, RecurrentResult};
-use kernels_gen::DType;
 
 pub(super) fn handler(op: &str) -> Option<Handler> {
     matches!(op, "RNN" | "GRU" | "LSTM").then_some(recurrent)
@@ -45,8 +44,9 @@ fn recurrent(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
             )));
         }
     }
+    let dtype = im.builder.ty(x).dtype;
     let zeros = |im: &mut Importer, shape: &[usize]| {
-        let zero = im.builder.scalar(DType::F32, 0.0)?;
+        let zero = im.builder.scalar(dtype, 0.0)?;
         im.builder.broadcast_to(zero, shape)
     };
     let state = [orders.len(), batch, hidden];

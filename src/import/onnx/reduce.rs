@@ -42,10 +42,10 @@ fn reduce(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
         _ => StatisticKind::LogSumExp,
     };
     let dtype = im.builder.ty(x).dtype;
-    if dtype == DType::F32 {
+    if dtype.is_float() {
         return one(im.builder.add(Op::composite(Statistic { kind, axes, keep }), &[x])?);
     }
-    // Statistics are f32; sums of integers stay integers.
+    // Statistics are of floats; sums of integers stay integers.
     match kind {
         StatisticKind::SumSquare => {
             let square = im.builder.binary(BinaryOp::Mul, x, x)?;

@@ -21,6 +21,7 @@ pub(super) enum Tensor {
 pub(super) fn dtype(ty: DataType) -> Result<DType> {
     Ok(match ty {
         DataType::FLOAT => DType::F32,
+        DataType::FLOAT16 => DType::F16,
         DataType::INT32 | DataType::INT64 => DType::I32,
         DataType::UINT32 => DType::U32,
         DataType::INT8 => DType::I8,
@@ -28,7 +29,7 @@ pub(super) fn dtype(ty: DataType) -> Result<DType> {
         DataType::BOOL => DType::Bool,
         other => {
             return Err(Error::unsupported(format!(
-                "element type {other}; supported are FLOAT, INT32, INT64 (values that fit 32 bits), UINT32, INT8, UINT8 and BOOL"
+                "element type {other}; supported are FLOAT, FLOAT16, INT32, INT64 (values that fit 32 bits), UINT32, INT8, UINT8 and BOOL"
             )));
         }
     })
@@ -88,6 +89,8 @@ pub(super) fn read(proto: &TensorProto, folder: Option<&Path>) -> Result<Tensor>
     let narrow_values = || proto.int32_data.iter();
     Ok(Tensor::Host(match dtype {
         DType::F32 => HostTensor::new(shape, proto.float_data.clone())?,
+        // The codes, one in each value.
+        DType::F16 => HostTensor::new(shape, narrow_values().map(|&v| half::f16::from_bits(v as u16)).collect::<Vec<_>>())?,
         DType::I32 if ty == DataType::INT64 => return integers(shape, proto.int64_data.clone()),
         DType::I32 => HostTensor::new(shape, proto.int32_data.clone())?,
         DType::U32 => HostTensor::new(shape, Vec::<u32>::new())?,

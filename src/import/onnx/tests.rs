@@ -134,8 +134,8 @@ fn malformed_graphs_are_errors() {
     assert!(text.contains("negative"), "{text}");
     let text = message(&model(6, x(&["2"]), vec![], vec![relu("x", "y")], &["y"]));
     assert!(text.contains("operator set 6"), "{text}");
-    let half = vec![info("x", DataType::FLOAT16, &["1"])];
-    assert!(message(&model(17, half, vec![], vec![relu("x", "y")], &["y"])).contains("FLOAT16"));
+    let brain = vec![info("x", DataType::BFLOAT16, &["1"])];
+    assert!(message(&model(17, brain, vec![], vec![relu("x", "y")], &["y"])).contains("BFLOAT16"));
     assert!(message(b"this is no model, it is text").contains("ONNX"));
     assert!(message(b"").contains("no graph"));
     let two = vec![relu("x", "a"), node("Add", &["x", "w"], &["y"], vec![])];
@@ -459,4 +459,26 @@ fn a_truncated_model_is_called_one_and_a_newer_operator_set_is_read() {
     }
     assert!(message(&whole[..whole.len() - 9]).contains("truncated"));
     assert_eq!(import(&relu(NEWEST_OPSET + 1)).unwrap().opset, NEWEST_OPSET + 1);
+}
+
+/// Codes of f16 in `int32_data` and in raw bytes, a mixed normalisation, and an operator of several steps that is rounded once.
+#[test]
+fn half_floats_are_read_and_rounded_once() {
+    let codes = [0x3c00, 0xc100, 0x7bff];
+    let named = TensorProto { name: Some("w".into()), dims: vec![3], data_type: Some(DataType::FLOAT16), ..Default::default() };
+    let listed = TensorProto { int32_data: codes.to_vec(), ..named.clone() };
+    let bytes: Vec<u8> = codes.iter().flat_map(|&c| (c as u16).to_le_bytes()).collect();
+    let raw = TensorProto { raw_data: Some(RefCell::new(bytes)), ..named };
+    for weights in [listed, raw] {
+        let nodes = vec![node("Mean", &["x", "w"], &["y"], vec![])];
+        let model = import(&model(17, vec![info("x", DataType::FLOAT16, &["3"])], vec![weights], nodes, &["y"])).unwrap();
+        let x = HostTensor::from_f64(DType::F16, [3], &[2.0, 0.5, 65_504.0]).unwrap();
+        let value = reference_graph(&model.graph, &[("x", x)]).unwrap().remove(0).1;
+        assert_eq!((value.dtype, value.data), (DType::F16, vec![1.5, -1.0, 65_504.0]));
+    }
+    let floats = |name: &str| floats(name, &[1], &[1.0]);
+    let nodes = vec![node("BatchNormalization", &["x", "s", "b", "m", "v"], &["y"], vec![])];
+    let input = vec![info("x", DataType::FLOAT16, &["2", "1", "3"])];
+    let model = import(&model(17, input, ["s", "b", "m", "v"].map(floats).to_vec(), nodes, &["y"])).unwrap();
+    assert_eq!(model.outputs[0].1.dtype, DType::F16);
 }

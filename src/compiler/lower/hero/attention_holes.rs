@@ -59,8 +59,10 @@ impl Holes<'_> {
             self.score("score", scale, params)?;
         }
 
-        let params = vec![self.one("b", batch, 1), self.one("i", rows, 1), self.one("c", value_width, 1)];
-        self.store("store1", params, pick)?;
+        if self.stores_elements(value_width) {
+            let params = vec![self.one("b", batch, 1), self.one("i", rows, 1), self.one("c", value_width, 1)];
+            self.store("store1", params, pick)?;
+        }
         problem.store_vec = value_width.is_multiple_of(4);
         if problem.store_vec {
             let params = vec![self.one("b", batch, 4), self.one("i", rows, 4), self.four("c", value_width)];

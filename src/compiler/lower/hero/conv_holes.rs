@@ -41,9 +41,11 @@ impl Holes<'_> {
         })?;
         let place =
             |this: &mut Self, width| vec![this.one("n", batch, width), this.one("oc", outputs, width), this.one("y", output[0], width)];
-        let mut params = place(self, 1);
-        params.push(self.one("x", output[1], 1));
-        self.store("store1", params, pick)?;
+        if self.stores_elements(output[1]) {
+            let mut params = place(self, 1);
+            params.push(self.one("x", output[1], 1));
+            self.store("store1", params, pick)?;
+        }
         let store_vec = output[1].is_multiple_of(4);
         if store_vec {
             let mut params = place(self, 4);

@@ -45,8 +45,10 @@ impl Holes<'_> {
                 b_vec = VecAxis::None;
             }
         }
-        let params = vec![self.one("b", batch, 1), self.one("i", m, 1), self.one("j", n, 1)];
-        self.store("store1", params, pick)?;
+        if self.stores_elements(n) {
+            let params = vec![self.one("b", batch, 1), self.one("i", m, 1), self.one("j", n, 1)];
+            self.store("store1", params, pick)?;
+        }
         let store_vec = n.is_multiple_of(4);
         if store_vec {
             let params = vec![self.one("b", batch, 4), self.one("i", m, 4), self.four("j", n)];

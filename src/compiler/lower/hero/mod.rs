@@ -116,9 +116,6 @@ impl Problem {
 
 /// The holes of a group's hero and the problem they belong to.
 fn problem<'a>(graph: &'a Graph, group: &'a Group, hero: NodeId) -> Result<(Holes<'a>, Problem)> {
-    if graph.ty(group.root).dtype.elems_per_word() > 1 {
-        return Err(Error::unsupported("packed elements are stored by whole words, a hero's results in rows of any length"));
-    }
     if graph.ty(group.root).num_elems() != graph.ty(hero).num_elems() {
         return Err(Error::unsupported("the epilogue changes the number of elements"));
     }
@@ -235,6 +232,11 @@ impl Holes<'_> {
         any
     }
 
+    /// Whether the result is stored element by element: rows of whole words are not, where elements are packed, and need no hole for it.
+    fn stores_elements(&self, row: u32) -> bool {
+        self.lowering.ty(self.lowering.group.root).dtype.elems_per_word() == 1 || !row.is_multiple_of(4)
+    }
+
     /// A hole that stores results; `place` gives their position in the hero's value.
     fn store(&mut self, name: &str, params: Vec<Param>, place: impl Fn(&[&Index]) -> Vec<Index>) -> Result<()> {
         let shape = &self.lowering.ty(self.hero).shape;
@@ -248,8 +250,12 @@ impl Holes<'_> {
         let coords = position.iter().map(|p| unflatten(p, root_shape)).collect();
         let result = self.lowering.value(root, &coords)?;
         let result = self.lowering.builder.widen(result, width as u8);
+        let position = Lanes(position);
+        if self.lowering.ty(root).dtype.elems_per_word() > 1 && position.vec4().is_none() {
+            return Err(Error::unsupported("packed elements are stored by whole words, these rows one by one"));
+        }
         let ty = if width == 4 { "value: vec4<f32>" } else { "value: f32" };
-        let store = Stmt::Store { buffer: UNBOUND, index: Lanes(position), value: result };
+        let store = Stmt::Store { buffer: UNBOUND, index: position, value: result };
         self.function(name, &params, Some(ty), vec![store], None);
         Ok(())
     }
