@@ -17,8 +17,8 @@ use sublane::ops::conv::Conv;
 use sublane::ops::dot::Gemm;
 use sublane::ops::prelude::*;
 use sublane::plan::SlotRole;
-use sublane::suite::ops::compare_graph;
-use sublane::{DType, HostTensor, Result, Session, f16};
+use sublane::suite::ops::{compare_graph, compare_graph_as};
+use sublane::{DType, ErrorKind, HostTensor, Result, Session, f16};
 
 fn devices() -> [Device; 2] {
     let limits = DeviceOptions { limits: LimitsMode::Webgpu, ..DeviceOptions::from_env() };
@@ -204,4 +204,51 @@ fn tensors_take_two_bytes_an_element() {
 fn types_do_not_mix() {
     let graph = capture(|t| t.input("x", [4, 4], DType::F16)?.matmul(&t.input("y", [4, 4], DType::F32)?));
     assert!(graph.expect_err("refused").to_string().contains("convert with Cast"));
+}
+
+/// `x * y + x`, its root, and a maximum, which has no f16.
+fn arithmetic() -> Graph {
+    let graph = capture(|t| {
+        let (x, y) = (t.input("x", [5, 67], DType::F16)?, t.input("y", [5, 67], DType::F16)?);
+        let chain = x.mul(&y)?.add(&x)?.abs()?.sqrt()?.add_scalar(0.5)?;
+        Ok(vec![chain.maximum(&y)?.mul_scalar(0.25)?, chain.sum(&[1], false)?, chain.div(&x.exp()?)?])
+    });
+    graph.expect("records")
+}
+
+fn in_f16(mode: Mode) -> CompileOptions {
+    CompileOptions { mode, f16_arithmetic: true, ..CompileOptions::default() }
+}
+
+#[test]
+fn arithmetic_in_f16_on_request() {
+    let device = open();
+    assert!(device.target().f16, "the adapter of these tests has f16");
+    let graph = arithmetic();
+    for mode in [Mode::Eager, Mode::Compiled] {
+        let fault = compare_graph_as(&graph, &random_inputs(&graph, 5), Tolerance::Norm(4e-3), &device, &in_f16(mode));
+        assert_eq!(fault.expect("runs"), None, "{}", mode.name());
+    }
+    let sums = of(DType::F16, &[3, 5000], |x| x.add(x)?.sum(&[1], false));
+    let x = HostTensor::from_f64(DType::F16, [3, 5000], &[1.0; 15_000]).expect("fits");
+    let fault = compare_graph_as(&sums, &[("x".into(), x)], Tolerance::Exact, &device, &in_f16(Mode::Compiled));
+    assert_eq!(fault.expect("runs"), None, "a sum stays f32");
+}
+
+/// Kernels say that they need f16, are valid for targets that have it, and no kernel needs it without the option.
+#[test]
+fn kernels_with_f16_are_known_by_their_features() {
+    let graph = arithmetic();
+    for target in [Target::software(), Target::desktop()] {
+        let compiled = compile(&graph, &target, &in_f16(Mode::Compiled)).expect("compiles");
+        assert!(compiled.plan().kernels.iter().any(|k| k.features.f16 && k.wgsl.contains("vec4<f16>")));
+        for kernel in &compiled.plan().kernels {
+            kernels_gen::validate::validate(kernel, &target).unwrap_or_else(|e| panic!("{e}"));
+        }
+        let plain = compile(&graph, &target, &CompileOptions::default()).expect("compiles");
+        assert!(plain.plan().kernels.iter().all(|k| !k.features.f16 && !k.wgsl.contains("f16;")));
+    }
+    let error = compile(&graph, &Target::webgpu(), &in_f16(Mode::Compiled)).expect_err("webgpu has no f16");
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("`webgpu`") && error.to_string().contains("f16_arithmetic"), "{error}");
 }

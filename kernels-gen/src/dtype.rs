@@ -84,6 +84,8 @@ impl fmt::Display for DType {
 pub enum ScalarType {
     /// 32-bit float.
     F32,
+    /// 16-bit float: for arithmetic that a user wants in it, on targets that have it.
+    F16,
     /// Signed 32-bit integer.
     I32,
     /// Unsigned 32-bit integer.
@@ -97,6 +99,7 @@ impl ScalarType {
     pub const fn wgsl(self) -> &'static str {
         match self {
             ScalarType::F32 => "f32",
+            ScalarType::F16 => "f16",
             ScalarType::I32 => "i32",
             ScalarType::U32 => "u32",
             ScalarType::Bool => "bool",

@@ -113,14 +113,14 @@ impl ReduceOp {
         }
     }
 
-    /// The value that combines with any element to that element.
+    /// The value that combines with any element to that element; f16 is reduced as f32.
     pub fn identity(self, ty: ScalarType) -> Literal {
         use ScalarType as S;
         match (self, ty) {
-            (ReduceOp::Sum, S::F32) => Literal::f32(0.0),
-            (ReduceOp::Product, S::F32) => Literal::f32(1.0),
-            (ReduceOp::Max, S::F32) => Literal::f32(f32::NEG_INFINITY),
-            (ReduceOp::Min, S::F32) => Literal::f32(f32::INFINITY),
+            (ReduceOp::Sum, S::F32 | S::F16) => Literal::f32(0.0),
+            (ReduceOp::Product, S::F32 | S::F16) => Literal::f32(1.0),
+            (ReduceOp::Max, S::F32 | S::F16) => Literal::f32(f32::NEG_INFINITY),
+            (ReduceOp::Min, S::F32 | S::F16) => Literal::f32(f32::INFINITY),
             (ReduceOp::Sum, S::I32) => Literal::I32(0),
             (ReduceOp::Product, S::I32) => Literal::I32(1),
             (ReduceOp::Max, S::I32) => Literal::I32(i32::MIN),
@@ -213,10 +213,10 @@ impl Literal {
         Literal::F32(value.to_bits())
     }
 
-    /// The value a scalar of type `ty` takes from an `f64` (integers truncate and saturate).
+    /// The value a scalar of type `ty` takes from an `f64` (integers truncate and saturate); that of f16 is a literal of f32, to be converted.
     pub fn from_f64(ty: ScalarType, value: f64) -> Self {
         match ty {
-            ScalarType::F32 => Literal::f32(value as f32),
+            ScalarType::F32 | ScalarType::F16 => Literal::f32(value as f32),
             ScalarType::I32 => Literal::I32(value as i32),
             ScalarType::U32 => Literal::U32(value as u32),
             ScalarType::Bool => Literal::Bool(value != 0.0),

@@ -28,6 +28,9 @@ pub(super) struct Compilation {
     /// How operations are grouped into kernels
     #[arg(long, value_enum, default_value_t = ModeName::Compiled)]
     pub mode: ModeName,
+    /// Compute elementwise arithmetic of float16 models in 16 bits, which is less exact; the adapter must have it
+    #[arg(long)]
+    f16_arithmetic: bool,
     /// Stages of the compiler to leave out, to find the one that breaks a model
     #[arg(long, value_name = "STAGE", value_delimiter = ',', value_parser = stages())]
     without: Vec<String>,
@@ -41,7 +44,7 @@ impl Compilation {
     /// The compiler's options.
     pub(super) fn options(&self) -> CompileOptions {
         let without = OptionalStage::ALL.into_iter().filter(|stage| self.without.iter().any(|name| name == stage.name())).collect();
-        CompileOptions { mode: self.mode.mode(), without, ..CompileOptions::default() }
+        CompileOptions { mode: self.mode.mode(), f16_arithmetic: self.f16_arithmetic, without, ..CompileOptions::default() }
     }
 }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeId, TensorType};
+use crate::ops::Halves;
 use crate::plan::{ExecutionPlan, SlotId};
 pub use dynamic::{TemplateCounts, Templates};
 use kernels_gen::emit::Numerics;
@@ -83,6 +84,9 @@ pub struct CompileOptions {
     pub mode: Mode,
     /// Whether NaN is kept where drivers lose it.
     pub numerics: Numerics,
+    /// Elementwise arithmetic on f16 in f16, as the target's driver rounds, in the place of f32 with one rounding an operation. Sums, products,
+    /// comparisons and composites stay f32. Compiling for a target without f16 is an error then.
+    pub f16_arithmetic: bool,
     /// Keep the printed form of every stage in [`Compiled::stages`].
     pub keep_stages: bool,
     /// Measured choices; the tables choose where it has none.
@@ -309,6 +313,18 @@ fn plan(
     Ok(Compiled { inner: Arc::new(Inner { plan, inputs, outputs, kernels, stages, groups, refusals, fusion }) })
 }
 
+/// What the options want elementwise arithmetic on f16 to be computed in, if the target can.
+fn arithmetic(target: &Target, options: &CompileOptions) -> Result<Halves> {
+    match (options.f16_arithmetic, target.f16) {
+        (false, _) => Ok(Halves::Widened),
+        (true, true) => Ok(Halves::Native),
+        (true, false) => Err(Error::unsupported(format!(
+            "arithmetic in f16: target `{}` has no 16-bit floats in shaders; without `f16_arithmetic` tensors of f16 are computed in f32",
+            target.name
+        ))),
+    }
+}
+
 /// The stages before lowering: the groups that become kernels, and the graph they are groups of.
 fn groups(graph: &Graph, target: &Target, options: &CompileOptions, stages: &mut Stages) -> Result<(Graph, fuse::FusionPlan)> {
     use OptionalStage::{Fold, FoldScale, Layout, MergeProducts, Siblings};
@@ -317,7 +333,7 @@ fn groups(graph: &Graph, target: &Target, options: &CompileOptions, stages: &mut
     let with = |stage: OptionalStage| !options.without.contains(&stage);
     let fold = |graph: Graph| if with(Fold) { passes::fold(&graph) } else { Ok(graph) };
     let mut graph = stages.graph("capture", || Ok(graph.clone()))?;
-    graph = stages.graph("decompose", || passes::decompose(&graph))?;
+    graph = stages.graph("decompose", || passes::decompose_for(&graph, arithmetic(target, options)?))?;
     graph = stages.graph("fold", || fold(graph))?;
     if across && with(FoldScale) {
         graph = stages.graph("fold_scale", || fold(passes::fold_scale(&graph)?))?;

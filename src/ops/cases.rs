@@ -293,7 +293,7 @@ mod tests {
         let mut ids = Vec::new();
         for node in graph.nodes() {
             let operands: Vec<_> = node.inputs.iter().map(|i: &crate::graph::NodeId| ids[i.index()]).collect();
-            let id = crate::ops::expand(&mut builder, &node.op, &operands, &node.ty).unwrap();
+            let id = crate::ops::expand(&mut builder, &node.op, &operands, &node.ty, Default::default()).unwrap();
             assert_eq!(*builder.ty(id), node.ty, "the decomposition of {} has another type", name(&node.op));
             ids.push(id);
         }

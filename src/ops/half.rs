@@ -4,19 +4,33 @@
 //! composites included, and rounds its result once, to nearest, ties to even; past 65,504 that is infinity, and NaN stays NaN. That holds
 //! in every mode and however operations are fused, so that fusion changes no result by more than it does in f32. What only moves elements
 //! keeps them as they are.
+//!
+//! On request ([`Halves::Native`]), elementwise arithmetic that the program names is left in f16, for targets that have it. Comparisons, minima,
+//! maxima, sums, products and composites are still computed in f32.
 
 use super::name;
 use crate::error::{Error, Result};
-use crate::graph::{Composite, GraphBuilder, NodeId, Op, Prim, TensorType};
+use crate::graph::{BinaryOp, Composite, GraphBuilder, NodeId, Op, Prim, TensorType, UnaryOp};
 use kernels_gen::DType;
 use std::sync::Arc;
 
+/// What elementwise arithmetic on f16 is computed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Halves {
+    /// f32, with one rounding an operation.
+    #[default]
+    Widened,
+    /// f16, as the driver rounds: for operations that every target with f16 has.
+    Native,
+}
+
 /// Adds `op`, whose result has type `ty`, to a graph: as it is where no operand is f16 or elements only move, else between conversions.
 /// A composite is replaced by its decomposition.
-pub(crate) fn expand(builder: &mut GraphBuilder, op: &Op, inputs: &[NodeId], ty: &TensorType) -> Result<NodeId> {
+pub(crate) fn expand(builder: &mut GraphBuilder, op: &Op, inputs: &[NodeId], ty: &TensorType, arithmetic: Halves) -> Result<NodeId> {
     let halves = inputs.iter().any(|&id| builder.ty(id).dtype == DType::F16);
     let widened = match op {
         _ if !halves => false,
+        Op::Prim(prim) if arithmetic == Halves::Native && is_native(prim) => false,
         Op::Prim(prim) => !moves(prim),
         Op::Composite(composite) => !only_moves(builder, composite, inputs),
     };
@@ -37,6 +51,16 @@ pub(crate) fn expand(builder: &mut GraphBuilder, op: &Op, inputs: &[NodeId], ty:
         return Err(Error::internal(format!("{} infers {ty}, its decomposition gives {}", name(op), builder.ty(id))));
     }
     Ok(id)
+}
+
+/// Whether WGSL has an elementwise operation in f16 whose result needs no promise on NaN.
+fn is_native(prim: &Prim) -> bool {
+    use UnaryOp::{Abs, Ceil, Cos, Exp, Floor, Log, Neg, Sin, Sqrt};
+    matches!(
+        prim,
+        Prim::Unary(Neg | Abs | Exp | Log | Sqrt | Sin | Cos | Floor | Ceil)
+            | Prim::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div)
+    )
 }
 
 /// Whether a primitive takes elements of f16 without computing with them: it moves, converts or orders them.

@@ -37,6 +37,7 @@ pub mod window;
 
 pub(crate) use attention::in_parts as attention_in_parts;
 pub use cases::{Fill, InputSpec, Layout, OpCase, cases};
+pub use half::Halves;
 pub(crate) use half::expand;
 pub use reduce::identity as reduce_identity;
 pub use reference::{RefTensor, reference, reference_graph};

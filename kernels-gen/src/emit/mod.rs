@@ -169,9 +169,9 @@ pub fn functions(code: &Code, functions: &[Function], numerics: Numerics) -> Fun
     Functions { features: emitter.features(), bindings_text, text: format!("{}{text}", helpers::text(&emitter.helpers)), bindings: list }
 }
 
-/// Bindings of a code's buffers and their declarations.
+/// Bindings of a code's buffers and their declarations, which begin the text.
 fn bindings(code: &Code, emitter: &Emitter<'_>) -> (Vec<Binding>, String) {
-    let mut text = String::new();
+    let mut text = String::from(if emitter.features().f16 { "enable f16;\n" } else { "" });
     let mut list = Vec::new();
     for (i, buffer) in code.buffers.iter().enumerate() {
         let element = match buffer.dtype.elems_per_word() {

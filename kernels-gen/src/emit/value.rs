@@ -301,7 +301,8 @@ impl<'a> Emitter<'a> {
     /// Optional features the text uses.
     pub fn features(&self) -> WgslFeatures {
         let int64 = (0..self.code.buffers.len()).any(|i| self.is_wide(BufferId(i as u32)));
-        WgslFeatures { int64, subgroups: self.subgroups, ..WgslFeatures::default() }
+        let f16 = self.code.exprs.iter().any(|(_, ty)| ty.scalar == ScalarType::F16);
+        WgslFeatures { int64, f16, subgroups: self.subgroups }
     }
 
     fn element(&mut self, buffer: BufferId, index: &Index) -> String {

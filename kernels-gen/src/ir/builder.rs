@@ -82,7 +82,7 @@ impl Builder {
             Expr::Binary(BinaryOp::Max | BinaryOp::Min, a, b) | Expr::Select(_, a, b) => half(a) && half(b),
             Expr::Splat(a) | Expr::Lane(a, _) => half(a),
             Expr::Compose(parts) => parts.iter().all(half),
-            Expr::Cast(ScalarType::F32, a) => self.ty(*a).scalar == ScalarType::Bool,
+            Expr::Cast(ScalarType::F32, a) => matches!(self.ty(*a).scalar, ScalarType::Bool | ScalarType::F16),
             _ => false,
         }
     }
@@ -197,10 +197,14 @@ impl Builder {
         self.add(Expr::Select(c, t, f), scalar, width)
     }
 
-    /// Conversion; nothing where the type is there already.
+    /// Conversion; nothing where the type is there already, or was before a conversion from f16 to f32.
     pub fn cast(&mut self, to: ScalarType, x: ExprId) -> ExprId {
         let ty = self.ty(x);
-        if ty.scalar == to { x } else { self.add(Expr::Cast(to, x), to, ty.width) }
+        match self.expr(x) {
+            _ if ty.scalar == to => x,
+            Expr::Cast(ScalarType::F32, half) if to == ScalarType::F16 && self.ty(*half).scalar == to => *half,
+            _ => self.add(Expr::Cast(to, x), to, ty.width),
+        }
     }
 
     /// Wraps to an 8-bit type or rounds to f16; nothing for the others.

@@ -21,7 +21,7 @@ impl Key {
     /// The key of `graph`, compiled for `target` with `options`. `program` stands for the code of the compiler: this crate's version is
     /// part of the key, and a program under development says more.
     pub fn new(graph: &Graph, target: &Target, options: &CompileOptions, program: &str) -> Self {
-        let CompileOptions { mode, numerics, keep_stages: _, tuning: _, donate, without } = options;
+        let CompileOptions { mode, numerics, f16_arithmetic, keep_stages: _, tuning: _, donate, without } = options;
         let mut constants = HashMap::new();
         let mut hash = Sha256::new();
         let mut add = |part: &str| {
@@ -30,7 +30,7 @@ impl Key {
         };
         add(env!("CARGO_PKG_VERSION"));
         add(program);
-        add(&format!("{target:?} {mode:?} {numerics:?} {donate:?} {without:?}"));
+        add(&format!("{target:?} {mode:?} {numerics:?} {f16_arithmetic} {donate:?} {without:?}"));
         for (id, node) in graph.iter() {
             match &node.op {
                 Op::Prim(Prim::Constant(constant)) => {

@@ -227,6 +227,11 @@ impl<'a> Lowering<'a> {
                 if *op == UnaryOp::IsNan && !self.ty(node.inputs[0]).dtype.is_float() {
                     return Ok(self.builder.literal(Literal::Bool(false)));
                 }
+                if self.computes_in_f16(id) {
+                    let x = self.builder.cast(ScalarType::F16, x);
+                    let value = self.builder.unary(*op, x);
+                    return Ok(self.builder.cast(ScalarType::F32, value));
+                }
                 let value = self.builder.unary(*op, x);
                 Ok(self.builder.narrow(node.ty.dtype, value))
             }
@@ -234,6 +239,11 @@ impl<'a> Lowering<'a> {
                 let (a, b) = (at(self, 0, coords)?, at(self, 1, coords)?);
                 if self.builder.ty(a).scalar == ScalarType::Bool && !matches!(op, BinaryOp::And | BinaryOp::Or | BinaryOp::Xor) {
                     return self.binary_bool(*op, a, b);
+                }
+                if self.computes_in_f16(id) {
+                    let (a, b) = (self.builder.cast(ScalarType::F16, a), self.builder.cast(ScalarType::F16, b));
+                    let value = self.builder.binary(*op, a, b);
+                    return Ok(self.builder.cast(ScalarType::F32, value));
                 }
                 let value = self.builder.binary(*op, a, b);
                 Ok(self.builder.narrow(node.ty.dtype, value))
@@ -345,6 +355,12 @@ impl<'a> Lowering<'a> {
             | Prim::Custom(_)
             | Prim::Segment { .. } => Err(Error::unsupported(format!("{} has no value before its kernel ends", ops::name(&node.op)))),
         }
+    }
+
+    /// Whether an elementwise operation is one that `decompose` left to f16: its value is f16, which the kernel holds as f32 between
+    /// operations that have no f16.
+    fn computes_in_f16(&self, id: NodeId) -> bool {
+        self.ty(id).dtype == DType::F16
     }
 
     /// Arithmetic and order of truth values, which WGSL lacks: through `u32`.

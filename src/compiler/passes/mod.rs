@@ -8,7 +8,7 @@ mod merge;
 mod stage;
 mod stage_serial;
 
-pub use decompose::decompose;
+pub use decompose::{decompose, decompose_for};
 pub use fold::fold;
 pub use fold_scale::fold_scale;
 pub use layout::layout;
