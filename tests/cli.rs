@@ -34,7 +34,7 @@ fn keys(value: &Value) -> Vec<&str> {
 fn help_lists_every_command_and_each_has_help() {
     let help = text(&run(&["--help"]).stdout);
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("README");
-    for command in ["devices", "demo", "selftest", "bench", "cache", "kernels", "motifs"] {
+    for command in ["devices", "demo", "selftest", "export", "bench", "cache", "kernels", "motifs"] {
         assert!(help.contains(&format!("\n  {command} ")), "{command} is not in:\n{help}");
         assert!(readme.contains(&format!("`sublane {command}")), "{command} is not in the README");
         let output = run(&[command, "--help"]);
@@ -52,6 +52,9 @@ fn a_wrong_command_line_exits_2_and_says_why() {
         (&["kernels", "list", "--target", "toaster"], "webgpu, software, desktop"),
         (&["demo", "--limits", "none"], "native"),
         (&["demo", "--autotune", "sometimes"], "exhaustive"),
+        (&["export", "model.onnx"], "--output"),
+        (&["export", "-o", "folder"], "MODEL.onnx"),
+        (&["export", "model.onnx", "-o", "folder", "--target", "toaster"], "webgpu, software, desktop, and native"),
         (&["cache"], "clear"),
         (&["cache", "clear", "--everything"], "--everything"),
         (&["demo", "--memory-limit", "much"], "K, M, G or T"),
@@ -70,6 +73,9 @@ fn a_wrong_command_line_exits_2_and_says_why() {
 fn work_that_fails_exits_1_and_says_what_to_do() {
     for (args, part) in [
         (&["kernels", "print", "nothing"][..], "sublane kernels list"),
+        (&["export", "no_such_model.onnx", "-o", "no_such_folder"], "no_such_model.onnx"),
+        (&["export", "no_such_model.onnx", "-o", "src"], "is not empty and holds no export"),
+        (&["export", "no_such_model.onnx", "-o", "Cargo.toml"], "Cargo.toml"),
         (&["kernels", "print", "scale_add", "--target", "desktop", "--language", "glsl"], "SPIR-V, MSL, HLSL only"),
         (&["devices", "--adapter", "no such adapter"], "no such adapter"),
         (&["devices", "--adapter", "99"], "99"),

@@ -221,6 +221,29 @@ fn explain_shows_stages_groups_and_kernels_and_dumps_them() {
 }
 
 #[test]
+fn export_writes_what_a_session_runs_without_the_compiler() {
+    let folder = folder();
+    let folder = folder.path();
+    for target in ["webgpu", "native"] {
+        let object = json(folder, &["export", "model.onnx", "--target", target, "-o", "out", "--batch", "3"]);
+        assert!(target == "native" || object["target"] == target, "{object}");
+        assert_eq!((&object["num_kernels"], &object["constants"]), (&1.into(), &1.into()), "{object}");
+        let rows = object["rows"].as_array().expect("rows");
+        assert!(rows.iter().all(|row| folder.join(row["file"].as_str().expect("a path")).is_file()), "{rows:?}");
+        let device = sublane::Device::open(&sublane::device::DeviceOptions::from_env()).expect("a device");
+        let session = sublane::Session::load_exported(&device, folder.join("out")).expect("loads");
+        let x = HostTensor::new([3, 1, 2, 2], (0..12).map(|i| i as f32 - 4.0).collect::<Vec<f32>>()).expect("x");
+        let scores = session.run(&[("x", &x)]).expect("runs").single().expect("one");
+        assert_eq!(scores.to_f64(), [0.0, 0.0, 0.0, 1.0, 4.0, 5.0]);
+    }
+    std::fs::write(folder.join("out/mine"), "").expect("written");
+    let (code, message) = fails(folder, &["export", "model.onnx", "-o", "out"]);
+    assert!(code == Some(1) && message.contains("holds `mine` beside an earlier export") && message.contains("--force"), "{message}");
+    json(folder, &["export", "model.onnx", "-o", "out", "--force"]);
+    assert!(folder.join("out/mine").is_file());
+}
+
+#[test]
 fn bench_model_has_the_keys_of_every_benchmark_and_writes_a_page() {
     let folder = folder();
     let folder = folder.path();

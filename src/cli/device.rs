@@ -33,7 +33,7 @@ pub(super) fn loader(device: &Device, options: &Options) -> Loader {
 /// Says that `what` compiles with the tables, if `options` ask for measurements.
 pub(super) fn tables_only(what: &str, options: &Options) {
     if options.autotune.mode() != Default::default() {
-        log::warn!("`{what}` compares the kernels that the tables choose; --autotune changes nothing here");
+        log::warn!("`{what}` takes the kernels that the tables choose; --autotune changes nothing here");
     }
 }
 

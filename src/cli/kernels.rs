@@ -53,7 +53,8 @@ pub(super) enum Language {
     Glsl,
 }
 
-fn target(name: &str) -> Result<Target, String> {
+/// The preset of that name, or the names there are.
+pub(super) fn target(name: &str) -> Result<Target, String> {
     Target::preset(name).ok_or_else(|| {
         let names: Vec<String> = Target::presets().into_iter().map(|t| t.name).collect();
         format!("the presets are {}", names.join(", "))

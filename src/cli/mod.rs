@@ -10,6 +10,7 @@ mod device;
 mod devices;
 mod eval;
 mod explain;
+mod export;
 mod first_call;
 mod kernels;
 mod model;
@@ -48,6 +49,8 @@ enum Command {
     Eval(eval::Command),
     /// Show what the compiler makes of an ONNX model, and why
     Explain(explain::Command),
+    /// Write an ONNX model as a plan, kernels and weights that run without the compiler
+    Export(export::Command),
     /// Measure the adapter, kernels and models
     Bench(bench::Command),
     /// One first call, for `bench start`
@@ -75,6 +78,7 @@ pub fn main() -> ExitCode {
         Command::Run(command) => run::run(command, &cli.options),
         Command::Eval(command) => eval::run(command, &cli.options),
         Command::Explain(command) => explain::run(command, &cli.options),
+        Command::Export(command) => export::run(command, &cli.options),
         Command::Bench(command) => bench::run(command, &cli.options),
         Command::FirstCall(command) => first_call::run(command, &cli.options),
         Command::Cache(command) => cache::run(command, &cli.options),

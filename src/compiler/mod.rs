@@ -3,9 +3,11 @@
 pub mod cache;
 mod chunk;
 mod dynamic;
+pub mod export;
 pub mod fuse;
 pub mod lower;
 pub mod passes;
+mod record;
 mod siblings;
 mod slots;
 mod stages;
@@ -173,6 +175,7 @@ struct Inner {
     plan: ExecutionPlan,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
+    constants: Vec<Port>,
     kernels: Vec<KernelInfo>,
     stages: Vec<StageInfo>,
     groups: Vec<GroupInfo>,
@@ -194,6 +197,11 @@ impl Compiled {
     /// Outputs, in the order of the graph.
     pub fn outputs(&self) -> &[Port] {
         &self.inner.outputs
+    }
+
+    /// Constants that the plan uploads, in the order of their slots.
+    pub fn constants(&self) -> &[Port] {
+        &self.inner.constants
     }
 
     /// One entry for each dispatch, in order.
@@ -308,9 +316,9 @@ fn plan(
         || slots::plan(graph, &fusion, lowered, &options.donate, bind),
     )?;
     let (groups, refusals, fusion) = (fusion.group_infos(graph), fusion.refusal_infos(graph), fusion.print(graph));
-    let slots::Planned { plan, inputs, outputs, kernels } = planned;
+    let slots::Planned { plan, inputs, outputs, constants, kernels } = planned;
     let stages = stages.finish();
-    Ok(Compiled { inner: Arc::new(Inner { plan, inputs, outputs, kernels, stages, groups, refusals, fusion }) })
+    Ok(Compiled { inner: Arc::new(Inner { plan, inputs, outputs, constants, kernels, stages, groups, refusals, fusion }) })
 }
 
 /// What the options want elementwise arithmetic on f16 to be computed in, if the target can.

@@ -21,6 +21,7 @@ pub(super) struct Planned {
     pub plan: ExecutionPlan,
     pub inputs: Vec<Port>,
     pub outputs: Vec<Port>,
+    pub constants: Vec<Port>,
     pub kernels: Vec<KernelInfo>,
 }
 
@@ -161,13 +162,19 @@ pub(super) fn plan(graph: &Graph, fusion: &FusionPlan, kernels: &[Parts], donate
             Some(slot) => *slot,
             None => constant(&mut plan, *id)?,
         };
+        place.insert(*id, from);
         let bytes = graph.ty(*id).num_bytes().next_multiple_of(4);
         if bytes > 0 {
             plan.commands.push(Command::Copy { from, from_offset: 0, to: *to, to_offset: 0, bytes });
         }
     }
     plan.verify()?;
-    Ok(Planned { plan, inputs, outputs, kernels: infos })
+    let held = place.iter().filter(|(_, slot)| matches!(plan.slots[slot.0 as usize].role, SlotRole::Constant(_)));
+    let port =
+        |(id, slot): (&NodeId, &SlotId)| Port { name: plan.slots[slot.0 as usize].name.clone(), ty: graph.ty(*id).clone(), slot: *slot };
+    let mut constants: Vec<Port> = held.map(port).collect();
+    constants.sort_by_key(|port| port.slot);
+    Ok(Planned { plan, inputs, outputs, constants, kernels: infos })
 }
 
 /// Results that take the slot of a donated input: written over it by the kernel that reads it last, or after that kernel.

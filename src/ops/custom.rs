@@ -49,8 +49,8 @@ use kernels_gen::{BindingKind, Formula, KernelSource, written};
 ///
 /// In group 0, from binding 0 on, stand the operands (`var<storage, read>`, in their order), the one result (`var<storage, read_write>`)
 /// and, if there are parameters, their block (`var<uniform>`, 32-bit words). Tensors are dense and row-major; F32, I32 and U32 take a word
-/// an element, I8, U8 and Bool a byte, four in a word, lowest byte first. Buffers are padded to 16 bytes, and `arrayLength` counts the
-/// padding: pass numbers of elements as parameters. The result is not zero before; workgroup memory neither.
+/// an element, F16 two bytes, I8, U8 and Bool one, packed into words from the lowest byte on. Buffers are padded to 16 bytes, and
+/// `arrayLength` counts the padding: pass numbers of elements as parameters. The result is not zero before; workgroup memory neither.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomKernel {
     /// Name of the operation and of the text's one entry point.

@@ -121,6 +121,19 @@ impl PlanRecord {
         (PlanRecord { kernels, slots, commands }, constants)
     }
 
+    /// Takes the texts of the kernels out, with the kernels' names; [`PlanRecord::put_texts`] puts them back.
+    pub fn take_texts(&mut self) -> Vec<(String, String)> {
+        self.kernels.iter_mut().map(|kernel| (kernel.name.clone(), std::mem::take(&mut kernel.wgsl))).collect()
+    }
+
+    /// Puts the text of each kernel, which `text` gives by the kernel's name, in its place.
+    pub fn put_texts(&mut self, mut text: impl FnMut(&str) -> Result<String>) -> Result<()> {
+        for kernel in &mut self.kernels {
+            kernel.wgsl = text(&kernel.name)?;
+        }
+        Ok(())
+    }
+
     /// The plan of a record, its constants given.
     ///
     /// # Errors

@@ -5,9 +5,10 @@ mod runner;
 pub mod stored;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
-use crate::compiler::{Compiled, Port};
+use crate::compiler::{Compiled, Port, export};
 use crate::device::{Device, DeviceTensor, Executor, Profile, Recorder};
 use crate::error::{Error, Result};
 use crate::plan::{Command, SlotId};
@@ -75,6 +76,20 @@ impl Session {
     pub fn load(device: &Device, compiled: &Compiled) -> Result<Self> {
         let executor = Executor::load(device, compiled.plan())?;
         Ok(Session { inner: Arc::new(Inner { compiled: compiled.clone(), executor }) })
+    }
+
+    /// Loads what [`compiler::export`](crate::compiler::export) or `sublane export` wrote to `folder`. Nothing is compiled but the kernels'
+    /// texts, by the driver; results are those of the compiled graph that was exported.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`export::read`] for files that are missing, damaged or edited; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)
+    /// where the device lacks what the kernels need; those of [`Executor::load`].
+    pub fn load_exported(device: &Device, folder: impl AsRef<Path>) -> Result<Self> {
+        let folder = folder.as_ref();
+        let exported = export::read(folder)?;
+        let loaded = exported.check_target(&device.target(), &device.info().name).and_then(|()| Session::load(device, &exported.compiled));
+        loaded.map_err(|error| error.context(format_args!("the export in `{}`", folder.display())))
     }
 
     /// The compiled graph.

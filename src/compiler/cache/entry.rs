@@ -9,15 +9,13 @@ use sha2::{Digest, Sha256};
 
 use crate::compiler::cache::Entry;
 use crate::compiler::cache::key::{Key, digest};
-use crate::compiler::{Compiled, GroupInfo, HeroChoice, Inner, KernelInfo, Port, RefusalInfo, StageInfo};
+use crate::compiler::record::{CompiledRecord, PortRecord};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Op, Prim, TensorType};
-use crate::plan::SlotId;
-use crate::plan::record::PlanRecord;
-use kernels_gen::{DType, Target};
+use crate::graph::{Graph, Op, Prim};
+use kernels_gen::Target;
 
 /// First bytes of a file; the last digit is the version of the layout.
-const MAGIC: &[u8; 8] = b"SUBLGRF1";
+const MAGIC: &[u8; 8] = b"SUBLGRF2";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,14 +24,8 @@ struct Header {
     /// Target, and inputs and outputs, for people.
     target: String,
     tuned: bool,
-    plan: PlanRecord,
     constants: Vec<ConstantRecord>,
-    inputs: Vec<PortRecord>,
-    outputs: Vec<PortRecord>,
-    kernels: Vec<InfoRecord>,
-    groups: Vec<GroupRecord>,
-    refusals: Vec<RefusalRecord>,
-    fusion: String,
+    compiled: CompiledRecord,
 }
 
 /// Bytes of a constant: held after the header, or by the graph's constant of that digest.
@@ -44,91 +36,13 @@ enum ConstantRecord {
     OfGraph(String),
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TypeRecord {
-    dtype: String,
-    shape: Vec<usize>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PortRecord {
-    name: String,
-    ty: TypeRecord,
-    slot: u32,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct InfoRecord {
-    name: String,
-    origins: Vec<String>,
-    ty: TypeRecord,
-    flops: u64,
-    bytes: u64,
-    group: usize,
-    choice: Option<ChoiceRecord>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ChoiceRecord {
-    key: String,
-    config: String,
-    tuned: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct GroupRecord {
-    kind: String,
-    root: String,
-    ty: TypeRecord,
-    members: Vec<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RefusalRecord {
-    node: String,
-    group: Option<String>,
-    reason: String,
-}
-
-impl TypeRecord {
-    fn of(ty: &TensorType) -> Self {
-        TypeRecord { dtype: ty.dtype.name().into(), shape: ty.shape.clone() }
-    }
-
-    fn into_type(self) -> Result<TensorType> {
-        let dtype = DType::ALL.into_iter().find(|d| d.name() == self.dtype);
-        let dtype = dtype.ok_or_else(|| Error::malformed(format!("`{}` is no element type", self.dtype)))?;
-        Ok(TensorType::new(dtype, self.shape))
-    }
-}
-
-impl PortRecord {
-    fn of(port: &Port) -> Self {
-        PortRecord { name: port.name.clone(), ty: TypeRecord::of(&port.ty), slot: port.slot.0 }
-    }
-
-    fn into_port(self, slots: usize) -> Result<Port> {
-        if self.slot as usize >= slots {
-            return Err(Error::malformed(format!("`{}` has slot {} of {slots}", self.name, self.slot)));
-        }
-        Ok(Port { name: self.name, ty: self.ty.into_type()?, slot: SlotId(self.slot) })
-    }
-}
-
 /// The bytes of a file.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) past `max_bytes`.
 pub(super) fn write(entry: &Entry, key: &Key, target: &Target, max_bytes: u64) -> Result<Vec<u8>> {
-    let compiled = &entry.compiled;
-    let (plan, constants) = PlanRecord::of(compiled.plan());
+    let (compiled, constants) = CompiledRecord::of(&entry.compiled);
     let mut held = Vec::new();
     let constants = constants.iter().map(|bytes| {
         let digest = digest(bytes);
@@ -139,36 +53,7 @@ pub(super) fn write(entry: &Entry, key: &Key, target: &Target, max_bytes: u64) -
         ConstantRecord::Held(bytes.len() as u64)
     });
     let constants = constants.collect();
-    let choice = |c: &HeroChoice| ChoiceRecord { key: c.key.clone(), config: c.config.clone(), tuned: c.tuned };
-    let info = |kernel: &KernelInfo| InfoRecord {
-        name: kernel.name.clone(),
-        origins: kernel.origins.clone(),
-        ty: TypeRecord::of(&kernel.ty),
-        flops: kernel.flops,
-        bytes: kernel.bytes,
-        group: kernel.group,
-        choice: kernel.choice.as_ref().map(choice),
-    };
-    let group = |group: &GroupInfo| GroupRecord {
-        kind: group.kind.clone(),
-        root: group.root.clone(),
-        ty: TypeRecord::of(&group.ty),
-        members: group.members.clone(),
-    };
-    let refusal = |r: &RefusalInfo| RefusalRecord { node: r.node.clone(), group: r.group.clone(), reason: r.reason.clone() };
-    let header = Header {
-        key: key.text.clone(),
-        target: target.name.clone(),
-        tuned: entry.tuned,
-        plan,
-        constants,
-        inputs: compiled.inputs().iter().map(PortRecord::of).collect(),
-        outputs: compiled.outputs().iter().map(PortRecord::of).collect(),
-        kernels: compiled.kernels().iter().map(info).collect(),
-        groups: compiled.groups().iter().map(group).collect(),
-        refusals: compiled.refusals().iter().map(refusal).collect(),
-        fusion: compiled.fusion().to_string(),
-    };
+    let header = Header { key: key.text.clone(), target: target.name.clone(), tuned: entry.tuned, constants, compiled };
     let header = serde_json::to_vec(&header).map_err(|error| Error::internal(error.to_string()))?;
     let total = (MAGIC.len() + 32 + 8 + header.len()) as u64 + held.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
     if total > max_bytes {
@@ -225,29 +110,7 @@ pub(super) fn read(file: &[u8], graph: &Graph, key: &Key) -> Result<Entry> {
         }
     };
     let constants = header.constants.iter().map(constant).collect::<Result<Vec<_>>>()?;
-    let plan = header.plan.into_plan(&constants)?;
-    let (slots, groups) = (plan.slots.len(), header.groups.len());
-    let ports = |records: Vec<PortRecord>| records.into_iter().map(|record| record.into_port(slots)).collect::<Result<Vec<_>>>();
-    let info = |record: InfoRecord| {
-        let choice = record.choice.map(|c| HeroChoice { key: c.key, config: c.config, tuned: c.tuned });
-        let InfoRecord { name, origins, ty, flops, bytes, group, .. } = record;
-        if group >= groups {
-            return Err(Error::malformed(format!("`{name}` is of group {group} of {groups}")));
-        }
-        Ok(KernelInfo { name, origins, ty: ty.into_type()?, flops, bytes, group, choice })
-    };
-    let group = |GroupRecord { kind, root, ty, members }| Ok(GroupInfo { kind, root, ty: TypeRecord::into_type(ty)?, members });
-    let inner = Inner {
-        plan,
-        inputs: ports(header.inputs)?,
-        outputs: ports(header.outputs)?,
-        kernels: header.kernels.into_iter().map(info).collect::<Result<_>>()?,
-        stages: vec![StageInfo { name: "cache", seconds: 0.0, text: None }],
-        groups: header.groups.into_iter().map(group).collect::<Result<_>>()?,
-        refusals: header.refusals.into_iter().map(|r| RefusalInfo { node: r.node, group: r.group, reason: r.reason }).collect(),
-        fusion: header.fusion,
-    };
-    Ok(Entry { compiled: Compiled { inner: Arc::new(inner) }, tuned: header.tuned })
+    Ok(Entry { compiled: header.compiled.into_compiled(&constants, "cache")?, tuned: header.tuned })
 }
 
 /// What the file `path` holds, in a line, for lists; `None` where it is no compiled graph or damaged.
@@ -258,6 +121,6 @@ pub fn describe(path: &Path) -> Option<String> {
         let shown = ports.iter().take(2).map(|p| format!("{} {}{:?}", p.name, p.ty.dtype, p.ty.shape)).collect::<Vec<_>>().join(", ");
         if ports.len() > 2 { format!("{shown}, {} more", ports.len() - 2) } else { shown }
     };
-    let (from, to) = (names(&header.inputs), names(&header.outputs));
-    Some(format!("{from} -> {to}, {} kernels for {}", header.kernels.len(), header.target))
+    let (from, to) = (names(&header.compiled.inputs), names(&header.compiled.outputs));
+    Some(format!("{from} -> {to}, {} kernels for {}", header.compiled.kernels.len(), header.target))
 }
