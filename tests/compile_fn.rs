@@ -8,6 +8,7 @@ use std::slice::from_ref;
 use device_common::open;
 use sublane::capture::{CaptureOptions, CompiledFn, Context, Reason, Tensor, compile};
 use sublane::compiler::{CompileOptions, Mode};
+use sublane::device::DeviceTensor;
 use sublane::kernels_gen::threefry::Key;
 use sublane::ops::prelude::*;
 use sublane::ops::random::random_key;
@@ -215,11 +216,12 @@ fn a_donated_input_gives_its_memory_to_a_result() {
     let context = context();
     let f = compile(&context, CaptureOptions::default(), |x: &[Tensor]| x[0].mul_scalar(3.0)?.add(&x[1]));
     let other = context.tensor(&host(&[64], 1.0)).unwrap();
-    let x = context.tensor(&host(&[64], 2.0)).unwrap();
+    let on_device = DeviceTensor::upload(context.device(), &host(&[64], 2.0)).unwrap();
+    let buffer = std::sync::Arc::as_ptr(on_device.buffer());
+    let x = context.device_tensor(on_device).unwrap();
     let expected: Vec<f32> = floats(&x).iter().zip(floats(&other)).map(|(x, o)| x * 3.0 + o).collect();
-    let buffer = x.to_device().unwrap().buffer().clone();
     let y = f.call(&[x.donate().unwrap(), other.clone()]).unwrap();
-    assert!(std::sync::Arc::ptr_eq(&buffer, y[0].to_device().unwrap().buffer()), "the result lies where the input lay");
+    assert!(std::ptr::eq(buffer, std::sync::Arc::as_ptr(y[0].to_device().unwrap().buffer())), "the result lies where the input lay");
     assert_eq!(floats(&y[0]), expected);
     let error = x.exp().unwrap_err().to_string();
     assert!(error.contains("was donated at") && error.contains("compile_fn.rs"), "{error}");
@@ -413,5 +415,77 @@ fn the_explanation_is_text_and_json() -> Result<()> {
     let timed = f.explain_timed()?;
     assert!(timed.parts[0].kernels.iter().all(|kernel| kernel.ms.is_some_and(|ms| ms > 0.0)), "{timed}");
     assert!(timed.to_string().contains(" ms, "), "{timed}");
+    Ok(())
+}
+
+/// Found by a reviewer: each of the two was taken to be alone on its memory.
+#[test]
+fn an_argument_that_is_handed_through_twice_is_not_overwritten() -> Result<()> {
+    let context = context();
+    let twice = compile(&context, CaptureOptions::default(), |x: &[Tensor]| Ok((x[0].clone(), x[0].clone())));
+    let times = compile(&context, CaptureOptions::default(), |x: &[Tensor]| x[0].mul_scalar(5.0));
+    let x = host(&[64], 1.0);
+    let results = twice.call(&[context.tensor(&x)?.donate()?])?;
+    times.call(&[results[0].donate()?])?;
+    assert_eq!(results[1].to_host()?, x);
+    Ok(())
+}
+
+#[test]
+fn memory_that_the_caller_has_a_handle_of_is_not_overwritten() -> Result<()> {
+    let context = context();
+    let times = compile(&context, CaptureOptions::default(), |x: &[Tensor]| x[0].mul_scalar(5.0));
+    let x = host(&[64], 1.0);
+    let shared = DeviceTensor::upload(context.device(), &x)?;
+    let (a, b) = (context.device_tensor(shared.clone())?, context.device_tensor(shared.clone())?);
+    times.call(&[a.donate()?])?;
+    assert_eq!((b.to_host()?, shared.read()?), (x.clone(), x.clone()));
+    let both = compile(&context, CaptureOptions::default(), |x: &[Tensor]| x[0].add(&x[1]));
+    let (a, b) = (context.device_tensor(shared.clone())?, context.device_tensor(shared.clone())?);
+    assert_eq!(
+        floats(&both.call(&[a.donate()?, b])?[0]),
+        floats(&times.call(&[context.tensor(&host(&[64], 1.0))?])?[0]).iter().map(|v| v / 2.5).collect::<Vec<_>>()
+    );
+    // A handle taken afterwards.
+    let c = context.tensor(&x)?;
+    let seen = c.to_device()?;
+    times.call(&[c.donate()?])?;
+    assert_eq!(seen.read()?, x);
+    Ok(())
+}
+
+#[test]
+fn a_refused_break_leaves_captured_tensors_usable() -> Result<()> {
+    let context = context();
+    let w = context.tensor(&host(&[4], 0.0))?;
+    let before = floats(&w);
+    let options = CaptureOptions { fullgraph: true, ..CaptureOptions::default() };
+    let f = compile(&context, options, |x: &[Tensor]| {
+        w.add_(&x[0])?;
+        x[0].sum(&[0], false)?.item()?;
+        Ok(x[0].clone())
+    });
+    let ones = context.tensor(&HostTensor::new([4], vec![1.0f32; 4])?)?;
+    assert!(f.call(&[ones]).expect_err("a break").to_string().contains("fullgraph"));
+    let after: Vec<f32> = before.iter().map(|v| v + 1.0).collect();
+    assert_eq!(floats(&w), after);
+    assert_eq!(floats(&w.add_scalar(1.0)?), after.iter().map(|v| v + 1.0).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
+fn attributes_that_change_count_as_recompilations() -> Result<()> {
+    let context = context();
+    let options = CaptureOptions { max_recompiles: 3, ..CaptureOptions::default() };
+    let start = std::cell::Cell::new(0usize);
+    let f = compile(&context, options, |x: &[Tensor]| x[0].slice(&[start.get()], &[start.get() + 4])?.add_scalar(1.0));
+    let x = context.tensor(&host(&[64], 0.0))?;
+    let all = floats(&x);
+    for i in 0..8 {
+        start.set(i);
+        let expected: Vec<f32> = all[i..i + 4].iter().map(|v| v + 1.0).collect();
+        assert_eq!(floats(&f.call(std::slice::from_ref(&x))?[0]), expected);
+    }
+    assert!(f.explain().fallen_back.is_some() && reasons(&f).contains(&Reason::Attribute), "{}", f.explain());
     Ok(())
 }

@@ -109,13 +109,23 @@ impl<F> CompiledFn<F> {
                 let content = inner.cell().content().clone();
                 *caller.cell().content() = content;
             }
-            let outer = |tensor: &Tensor| {
+            // An argument that is handed through is a result like others, one however often it is returned.
+            let mut handed: Vec<(Arc<Data>, Arc<Data>)> = Vec::new();
+            let mut outer = |tensor: &Tensor| {
                 let data = tensor.data(Break { what: "call", at })?;
-                // An argument that is handed through is a result like others.
-                let data = if data.donated { Data::new(data.tensor.clone(), false) } else { data };
+                let known = handed.iter().find(|(given, _)| Arc::ptr_eq(given, &data)).map(|(_, own)| own.clone());
+                let data = match known {
+                    Some(own) => own,
+                    None if data.donated => {
+                        let own = data.kept();
+                        handed.push((data, own.clone()));
+                        own
+                    }
+                    None => data,
+                };
                 Ok(Tensor::of(Content::Data(data), self.context.recording().clone()))
             };
-            results.iter().map(outer).collect::<Result<Vec<Tensor>>>()
+            results.iter().map(&mut outer).collect::<Result<Vec<Tensor>>>()
         });
         drop(call);
         if used_up {

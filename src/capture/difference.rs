@@ -20,6 +20,8 @@ pub enum Reason {
     Rank,
     /// Another size of a dimension.
     Size,
+    /// Other numbers in the attributes of an operation.
+    Attribute,
     /// Another value of a constant of rank 0.
     Scalar,
     /// Other elements of a constant.
@@ -104,7 +106,7 @@ fn compare(known: &TraceNode, own: &TraceNode) -> (Reason, String) {
             let operands = |node: &TraceNode| node.inputs.iter().map(|i| format!("%{i}")).collect::<Vec<_>>().join(", ");
             (Reason::Path, format!("{} is applied to {}, it was to {}", describe(own), operands(own), operands(known)))
         }
-        (Kind::Op(a), Kind::Op(b)) if same_but_for_sizes(a, b) && known.inputs == own.inputs => (Reason::Size, texts()),
+        (Kind::Op(a), Kind::Op(b)) if same_but_for_sizes(a, b) && known.inputs == own.inputs => (Reason::Attribute, texts()),
         _ => (Reason::Path, texts()),
     }
 }

@@ -195,7 +195,7 @@ impl Owner {
         let resized = if self.options.sizes == Sizes::Automatic { self.resized(recorded) } else { None };
         let nearest = resized.clone().or_else(|| self.nearest(recorded, place));
         let difference = Difference::of(recorded, nearest.as_deref());
-        if let Some(eager) = self.over_limit(place, &difference) {
+        if let Some(eager) = self.over_limit(place, &difference, resized.is_some()) {
             return eager.part_for(recorded, 0);
         }
         // A constant that stood at its place with another value becomes an input, and what was compiled for one value goes.
@@ -240,10 +240,11 @@ impl Owner {
         here.or_else(|| known.parts.iter().max_by_key(|part| agree(part)).filter(|part| agree(part) > 0)).cloned()
     }
 
-    /// Counts a recompilation; who runs the function from here on if there were too many.
-    fn over_limit(&self, place: usize, difference: &Difference) -> Option<Arc<Owner>> {
+    /// Counts a recompilation; who runs the function from here on if there were too many. Sizes of inputs that change are none, unless each
+    /// is to be compiled for itself; `resized` says that nothing else differs.
+    fn over_limit(&self, place: usize, difference: &Difference, resized: bool) -> Option<Arc<Owner>> {
         let eager = self.eager.as_ref()?;
-        let dynamic = difference.reason == Reason::Size && self.options.sizes == Sizes::Automatic;
+        let dynamic = (resized || difference.reason == Reason::Size) && self.options.sizes == Sizes::Automatic;
         if difference.reason == Reason::First || dynamic {
             return None;
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::capture::owner::Owner;
@@ -44,7 +45,11 @@ impl Context {
         if tensor.device() != &self.device {
             return Err(Error::invalid("the tensor lies on another device than the context; open both on one device, or copy by the host"));
         }
-        Ok(Tensor::of(Content::Data(Data::new(tensor, false)), self.recording.clone()))
+        let data = Data::new(tensor, false);
+        if data.tensor.is_shared() {
+            data.shared.store(true, Ordering::Relaxed);
+        }
+        Ok(Tensor::of(Content::Data(data), self.recording.clone()))
     }
 
     /// Computes what is recorded, in one submission.
@@ -83,12 +88,21 @@ pub(super) struct Data {
     pub ty: Arc<TensorType>,
     /// Whether a result may take its memory.
     pub donated: bool,
+    /// Whether the caller has or had further handles of its memory.
+    shared: AtomicBool,
 }
 
 impl Data {
     pub fn new(tensor: DeviceTensor, donated: bool) -> Arc<Self> {
         let ty = Arc::new(TensorType::new(tensor.dtype(), tensor.shape()));
-        Arc::new(Data { tensor, ty, donated })
+        Arc::new(Data { tensor, ty, donated, shared: AtomicBool::new(false) })
+    }
+
+    /// The same as data that no result may overwrite.
+    pub fn kept(&self) -> Arc<Self> {
+        let data = Data::new(self.tensor.clone(), false);
+        data.shared.store(self.shared.load(Ordering::Relaxed), Ordering::Relaxed);
+        data
     }
 }
 
@@ -200,7 +214,9 @@ impl Tensor {
     /// this is a graph break.
     #[track_caller]
     pub fn to_device(&self) -> Result<DeviceTensor> {
-        Ok(self.data(Break { what: "to_device", at: Location::caller() })?.tensor.clone())
+        let data = self.data(Break { what: "to_device", at: Location::caller() })?;
+        data.shared.store(true, Ordering::Relaxed);
+        Ok(data.tensor.clone())
     }
 
     /// The data, after what leads to it has run.
@@ -216,13 +232,14 @@ impl Tensor {
     }
 
     /// Gives the tensor away: the next call that takes the returned handle may write a result over its memory. This handle and its clones
-    /// are an error from here on. Memory that other tensors share, such as a result that a function returned twice, is left as it is.
+    /// are an error from here on. Memory that others share is left as it is: that of a result that a function returned twice, and that of a
+    /// [`DeviceTensor`] the caller has or had another handle of.
     #[track_caller]
     pub fn donate(&self) -> Result<Tensor> {
         let at = Location::caller();
         let data = self.data(Break { what: "donate", at })?;
         *self.cell.content() = Content::Donated(at, data.ty.clone());
-        let alone = Arc::strong_count(&data) == 1;
+        let alone = Arc::strong_count(&data) == 1 && !data.shared.load(Ordering::Relaxed);
         Ok(Tensor::of(Content::Data(Data::new(data.tensor.clone(), alone)), self.cell.home.clone()))
     }
 

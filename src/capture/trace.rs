@@ -299,7 +299,8 @@ impl Recording {
             state.followed = self.owner.expected(state.part);
             return Ok(());
         }
-        if let Some(reason) = reason {
+        // What a call that failed left behind is computed like eager tensors: that breaks no graph any more.
+        if let Some(reason) = reason.filter(|_| !self.closed.load(Ordering::Relaxed)) {
             self.owner.count_break(reason)?;
         }
         let mut outputs: Vec<u32> = live.iter().map(|(index, _)| *index).collect();

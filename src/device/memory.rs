@@ -170,6 +170,11 @@ pub struct DeviceTensor {
 }
 
 impl DeviceTensor {
+    /// Whether something else refers to the tensor's memory: another handle, or what uses it.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.buffer) > 1
+    }
+
     /// A tensor of zeros.
     pub fn zeros(device: &Device, dtype: DType, shape: &[usize]) -> Result<Self> {
         let bytes = num_bytes(dtype, shape)?;

@@ -26,10 +26,8 @@ pub trait Composite: fmt::Debug + Send + Sync {
     /// ONNX name of the operation.
     fn name(&self) -> &'static str;
 
-    /// Attributes, printed; two composites are equal when name and attributes are.
-    fn attributes(&self) -> String {
-        String::new()
-    }
+    /// Attributes, printed; two composites are equal when name and attributes are, so everything that the decomposition depends on is part of it.
+    fn attributes(&self) -> String;
 
     /// Type of the result, or an error that says which operand does not fit and what would.
     fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType>;

@@ -75,6 +75,10 @@ impl Composite for MatMul {
         "MatMul"
     }
 
+    fn attributes(&self) -> String {
+        String::new()
+    }
+
     fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType> {
         let call = Call::new(self.name(), inputs);
         let [a, b] = call.operands(["a", "b"])?;

@@ -20,6 +20,10 @@ impl Composite for SwiGlu {
         "SwiGLU"
     }
 
+    fn attributes(&self) -> String {
+        String::new()
+    }
+
     fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType> {
         let call = Call::new(self.name(), inputs);
         let [gate, _] = call.operands(["gate", "up"])?;

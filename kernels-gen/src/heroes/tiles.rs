@@ -27,8 +27,17 @@ const SOFTWARE_SHARED_NARROW: &[GemmConfig] = &[row(32, 4, 4, [8, 1], Sharing::S
 
 /// Results a lane may hold in a product of fewer than `LARGE_FLOPS`: larger tiles take drivers on the processor seconds to compile.
 const SMALL_TILE: u32 = 256;
-/// Operations from which on a product is worth the largest tiles.
+/// Operations from which on a product is worth larger tiles.
 const LARGE_FLOPS: u64 = 1 << 29;
+/// The same of the largest tiles, which take such a driver three seconds: a first product of 1024 rows, columns and terms is over sooner with
+/// smaller ones, which are a tenth slower from then on.
+const LARGEST: (u32, u64) = (512, 1 << 33);
+
+/// Whether a product of so many operations is worth what a driver takes to compile a tile.
+fn worth_compiling(config: &GemmConfig, flops: u64) -> bool {
+    let results = config.tile_m * config.tile_n;
+    (results <= SMALL_TILE || flops >= LARGE_FLOPS) && (results <= LARGEST.0 || flops >= LARGEST.1)
+}
 
 /// Tiles for drivers on the processor without subgroups.
 const SOFTWARE: &[GemmConfig] =
@@ -263,7 +272,7 @@ pub fn gemm(target: &Target, problem: &GemmProblem) -> GemmConfig {
         let area = tm * u64::from(rows) * tn * u64::from(cols);
         let useful = u64::from(problem.m.max(1)) * u64::from(problem.n.max(1));
         let little_waste = if large { area - area / 8 <= useful } else { area < 2 * useful };
-        u64::from(problem.batch) * tm * tn >= wanted && little_waste && (!large || problem.flops() >= LARGE_FLOPS)
+        u64::from(problem.batch) * tm * tn >= wanted && little_waste && worth_compiling(c, problem.flops())
     };
     *table.iter().find(fits).unwrap_or(&table[table.len() - 1])
 }

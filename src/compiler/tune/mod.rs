@@ -247,13 +247,13 @@ fn is_final(error: &Error) -> bool {
 }
 
 /// The finalist that is fastest against the table's choice, by the median of the ratios of each round, or the table's choice if none is
-/// clearly faster. `rounds` begins with the table's.
+/// clearly faster by that and by its own median. `rounds` begins with the table's.
 fn choose(table: &str, finalists: &[&str], rounds: &[Vec<f64>]) -> Choice {
     let ns = |samples: &[f64]| (median(samples) * 1e9) as u64;
     let base = &rounds[0];
     let ratio = |samples: &[f64]| median(&base.iter().zip(samples).map(|(b, s)| b / s.max(1e-12)).collect::<Vec<_>>());
     let ratios = finalists.iter().zip(&rounds[1..]).map(|(config, samples)| (*config, ratio(samples), samples));
-    let best = ratios.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, ratio, _)| *ratio > WORTH);
+    let best = ratios.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, ratio, samples)| *ratio > WORTH && median(samples) < median(base));
     let (config, samples) = best.map_or((table, base), |(config, _, samples)| (config, samples));
     Choice { config: config.into(), ns: ns(samples), table_ns: ns(base) }
 }

@@ -26,6 +26,9 @@ use kernels_gen::threefry::Key;
 
 type Build = fn(Key) -> Result<Graph>;
 
+/// A step of a first call.
+type StepMs = fn(&FirstCall) -> f64;
+
 /// Names of the graphs whose first calls are measured, and the graphs.
 const SUBJECTS: &[(&str, Build)] = &[
     ("f32 1024x1024x1024", |_| product(1024)),
@@ -161,17 +164,12 @@ fn measure(bench: &Bench<'_>, again: &Again, scratch: &Scratch<'_>, name: &str, 
     }
     let by = if autotune == Autotune::Off { "tables" } else { "tuned" };
     let row = |((start, _), calls): (&(&str, &[&str]), &Vec<FirstCall>)| {
-        let of = |ms: fn(&FirstCall) -> f64| median(&calls.iter().map(ms).collect::<Vec<f64>>());
+        let of = |ms: StepMs| median(&calls.iter().map(ms).collect::<Vec<f64>>());
         let total = of(FirstCall::total_ms);
-        let steps: [(&str, fn(&FirstCall) -> f64); 4] =
+        let steps: [(&str, StepMs); 4] =
             [("open", |c| c.open_ms), ("compile", |c| c.compile_ms), ("load", |c| c.load_ms), ("first run", |c| c.run_ms)];
-        let part = |(step, ms): (&str, fn(&FirstCall) -> f64)| KernelTime {
-            name: step.into(),
-            calls: 1,
-            ms: of(ms),
-            share: of(ms) / total,
-            origins: Vec::new(),
-        };
+        let part =
+            |(step, ms): (&str, StepMs)| KernelTime { name: step.into(), calls: 1, ms: of(ms), share: of(ms) / total, origins: Vec::new() };
         // What differs between repetitions is shown at its worst.
         let most = |count: fn(&FirstCall) -> usize| calls.iter().map(count).max();
         Row {
