@@ -82,6 +82,17 @@ fn matrix_times_vector_is_not_vector_times_matrix() {
     right(&device, &matmul(&[40], &[40]), SUM);
 }
 
+/// Tiles of one or two rows begin between vectors of rows.
+#[test]
+fn few_rows_or_columns_of_vectors() {
+    for device in [open(), at_webgpu_limits()] {
+        for (m, n, k) in [(16, 8, 24), (8, 16, 24), (12, 4, 7), (4, 12, 8), (20, 8, 64), (300, 2, 12)] {
+            right(&device, &matmul(&[3, m, k], &[3, k, n]), SUM);
+            right(&device, &of_x(&[k, m], |x| x.transpose(&[1, 0])?.matmul(&x.constant(weights(&[k, n], 1))?)), SUM);
+        }
+    }
+}
+
 #[test]
 fn products_whose_k_is_no_multiple_of_a_subgroup() {
     let device = open();

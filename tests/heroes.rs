@@ -107,17 +107,18 @@ impl Product {
         let (a, b) = (at(a, "i", "k"), at(b, "k", "j"));
         let c = format!("b * {}u + i * {}u + j", self.m * self.n, self.n);
         let (m, n, k) = (self.m, self.n, self.k);
-        // An index out of range returns NaN, which the comparison finds.
+        // An index out of range, and a vector whose place is no multiple of four, return NaN, which the comparison finds.
         format!(
             "{DECLARATIONS}
 fn nan() -> f32 {{ return bitcast<f32>(0x7fc00000u + (arrayLength(&x) & 1u)); }}
 fn load_a1(b: u32, i: u32, k: u32) -> f32 {{ if i >= {m}u || k >= {k}u {{ return nan(); }} return x[{a}]; }}
 fn load_b1(b: u32, k: u32, j: u32) -> f32 {{ if j >= {n}u || k >= {k}u {{ return nan(); }} return y[{b}]; }}
-fn load_a(b: u32, i: u32, k: u32) -> vec4<f32> {{ return x4({a}); }}
-fn load_b(b: u32, k: u32, j: u32) -> vec4<f32> {{ return y4({b}); }}
+fn load_a(b: u32, i: u32, k: u32) -> vec4<f32> {{ let at = {a}; if at % 4u > 0u {{ return vec4<f32>(nan()); }} return x4(at); }}
+fn load_b(b: u32, k: u32, j: u32) -> vec4<f32> {{ let at = {b}; if at % 4u > 0u {{ return vec4<f32>(nan()); }} return y4(at); }}
 fn store1(b: u32, i: u32, j: u32, v: f32) {{ z[{c}] = 2.0 * v + 1.0; }}
 fn store(b: u32, i: u32, j: u32, v: vec4<f32>) {{
     let at = {c};
+    if at % 4u > 0u {{ z[at] = nan(); return; }}
     z[at] = 2.0 * v.x + 1.0; z[at + 1u] = 2.0 * v.y + 1.0; z[at + 2u] = 2.0 * v.z + 1.0; z[at + 3u] = 2.0 * v.w + 1.0;
 }}
 "

@@ -174,6 +174,10 @@ pub fn skeleton(problem: &GemmProblem, config: &GemmConfig, target: &Target, ent
     let transposed = config.transposes(problem);
     let problem = problem.normalised();
     let mut problem = if transposed { problem.transposed() } else { problem };
+    // Four rows at once are read where tiles begin at whole vectors of them.
+    if problem.a_vec == VecAxis::Free && !config.tile_m.is_multiple_of(4) && config.sharing != Sharing::Workgroup {
+        problem.a_vec = VecAxis::None;
+    }
     let holes = [problem.a_vec, problem.b_vec];
     if config.sharing == Sharing::Workgroup {
         problem = problem.staged();

@@ -105,7 +105,8 @@ fn sizes_of_a_class_are_close_and_divide_alike() {
 fn large_tiles_are_for_large_products() {
     let target = Target::software();
     let of = |m, n, k| tiles::gemm(&target, &GemmProblem { batch: 1, m, n, k, a_vec: VecAxis::K, b_vec: VecAxis::Free, store_vec: true });
-    assert_eq!([of(1024, 1024, 1024).tile_m, of(320, 1024, 1024).tile_m, of(128, 128, 128).tile_m, of(9, 9, 64).tile_m], [96, 64, 32, 8]);
+    assert_eq!([of(1024, 1024, 1024).tile_m, of(320, 1024, 1024).tile_m, of(128, 128, 128).tile_m, of(9, 9, 64).tile_m], [64, 64, 32, 8]);
+    assert_eq!(of(2048, 2048, 2048).tile_m, 96);
 }
 
 #[test]
