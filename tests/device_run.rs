@@ -305,7 +305,7 @@ fn runs_of_several_threads_do_not_mix() {
         for thread in 0..4u32 {
             let executor = executor.clone();
             scope.spawn(move || {
-                for round in 0..10 {
+                for round in 0..100 {
                     let input = vec![thread * 1000 + round; 5000];
                     let inputs = [(x, bytes(&input))];
                     let out = match thread % 2 {

@@ -140,29 +140,31 @@ impl Pending {
     /// Blocks until the work is done and returns the bytes of each output.
     pub fn wait(self) -> Result<Vec<Vec<u8>>> {
         self.device.poll_until(self.index.clone())?;
-        self.collect()
+        pollster::block_on(self.collect())
     }
 
     async fn finish(self) -> Result<Vec<Vec<u8>>> {
         self.device.poll_in_background(self.index.clone()).await?;
-        self.collect()
+        self.collect().await
     }
 
-    fn collect(self) -> Result<Vec<Vec<u8>>> {
+    /// The bytes, once the work is done. Another thread that polls may have taken the callbacks of this one's buffers and be about to call them, so
+    /// they are waited for.
+    async fn collect(self) -> Result<Vec<Vec<u8>>> {
         let failed = |why: String| match self.device.check_alive() {
             Ok(()) => Error::internal(format!("reading from the device failed: {why}")),
             Err(lost) => lost,
         };
         let mut outputs = Vec::with_capacity(self.mappings.len());
-        for mut mapping in self.mappings {
-            let (Some(buffer), Some(mapped)) = (mapping.buffer, &mut mapping.mapped) else {
+        for mapping in self.mappings {
+            let (Some(buffer), Some(mapped)) = (mapping.buffer, mapping.mapped) else {
                 outputs.push(Vec::new());
                 continue;
             };
-            match mapped.try_recv() {
-                Ok(Some(Ok(()))) => {}
-                Ok(Some(Err(error))) => return Err(failed(error.to_string())),
-                Ok(None) | Err(_) => return Err(failed("the copy did not finish".into())),
+            match mapped.await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return Err(failed(error.to_string())),
+                Err(oneshot::Canceled) => return Err(failed("the copy did not finish".into())),
             }
             let view = buffer.raw().get_mapped_range(..).map_err(|error| failed(error.to_string()))?;
             outputs.push(view[..mapping.bytes as usize].to_vec());
