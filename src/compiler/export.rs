@@ -9,8 +9,8 @@ use std::sync::Arc;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+use crate::compiler::cache::digest;
 use crate::compiler::record::CompiledRecord;
 use crate::compiler::{Compiled, Port};
 use crate::error::{Error, Result};
@@ -101,10 +101,6 @@ pub struct WrittenFile {
     pub path: PathBuf,
     /// Size.
     pub bytes: u64,
-}
-
-fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Element types by their names in safetensors.

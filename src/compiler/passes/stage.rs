@@ -15,8 +15,9 @@ const PART: usize = 4096;
 /// A reduction with fewer rows than this leaves most of an adapter idle.
 const FEW_ROWS: usize = 256;
 
-/// Cuts reductions of few long rows, products of few results and a long k, scans, sorts and sums of segments, takes reductions of packed elements through 32 bits, cuts
-/// concatenations of more values than a kernel may bind, and attention that one kernel cannot hold into scores, softmax and result.
+/// Cuts reductions of few long rows, products of few results and a long k, scans, sorts and sums of segments, takes reductions of packed
+/// elements through 32 bits, cuts concatenations of more values than a kernel may bind, and attention that one kernel cannot hold into
+/// scores, softmax and result.
 pub fn stage(graph: &Graph, target: &Target) -> Result<Graph> {
     let staged = rewrite(graph, |builder, _, node, inputs| match &node.op {
         Op::Prim(Prim::Reduce { op, axes }) => reduce(builder, *op, axes, inputs[0], target),
