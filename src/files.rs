@@ -74,6 +74,11 @@ fn beside(path: &Path) -> Result<tempfile::NamedTempFile> {
     builder.tempfile_in(folder).map_err(|e| Error::io(path, "write", e.kind().into()))
 }
 
+/// Opens a file that is read later, so that a wrong name is known before long work.
+pub fn check_readable(path: impl AsRef<Path>) -> Result<()> {
+    std::fs::File::open(&path).map(|_| ()).map_err(|e| Error::io(&path, "read", e))
+}
+
 /// All bytes of a file.
 pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     std::fs::read(&path).map_err(|e| Error::io(&path, "read", e))

@@ -148,6 +148,8 @@ fn bad_input_exits_1_and_says_what_to_do() {
         (&["run", "model.onnx", "--output", "taken"], &["`taken/scores.npy`"]),
         (&["bench", "all", "--html", "none/page.html"], &["`none/page.html`"]),
         (&["bench", "all", "--html", "taken"], &["`taken`"]),
+        (&["bench", "model", "none.onnx"], &["none.onnx"]),
+        (&["run", "model.onnx", "--dim", "M=3"], &["`M`", "`N`"]),
         (&["eval", "model.onnx", "--dataset", "cifar10:none.bin"], &["none.bin"]),
         (&["eval", "model.onnx", "--dataset", "mnist-idx:."], &["images-idx3-ubyte"]),
     ] {
@@ -214,6 +216,8 @@ fn explain_shows_stages_groups_and_kernels_and_dumps_them() {
         std::fs::read_dir(folder.join("texts")).expect("made").map(|e| e.expect("entry").file_name().to_string_lossy().into()).collect();
     let kernel = format!("{}.wgsl", object["rows"][0]["kernel"].as_str().expect("a name"));
     assert!(names.contains(&kernel) && names.iter().any(|n| n.ends_with("_decompose.txt")), "{names:?}");
+    let (code, message) = fails(folder, &["explain", "model.onnx", "--dump", "texts"]);
+    assert!(code == Some(1) && message.contains("texts"), "{message}");
     let eager = json(folder, &["explain", "model.onnx", "--mode", "eager"]);
     assert_eq!(eager["num_kernels"], 2);
     let reasons = eager["refusals"].as_array().expect("a table");

@@ -57,6 +57,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
         super::Cli::command().error(ErrorKind::ArgumentConflict, message).exit();
     }
     html.iter().try_for_each(files::check_writable)?;
+    models.iter().chain(graph).try_for_each(files::check_readable)?;
     let again = again(options);
     let choice =
         Choice { seed: options.seed, quick: *quick, models: models.clone(), batches: batches.clone(), graph: graph.clone(), again };

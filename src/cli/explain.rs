@@ -28,12 +28,15 @@ pub(super) struct Command {
     /// Also run the model once, on random inputs, and measure each kernel
     #[arg(long)]
     profile: bool,
-    /// Folder to write the text of each stage and each kernel to; made if it is not there
+    /// Folder to write the text of each stage and each kernel to: a new or an empty one
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
 }
 
 pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
+    if let Some(folder) = &command.dump {
+        prepare(folder)?;
+    }
     let imported = command.model.import(command.batch, Default::default())?;
     let device = super::device::open(options)?;
     // The times of the stages are part of the answer, so the graph is compiled even if it is known.
@@ -157,9 +160,18 @@ fn refusals(compiled: &Compiled) -> Table {
     table
 }
 
+/// Makes a folder that holds nothing else, so that no text of another run is taken for one of this.
+fn prepare(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, "make the folder", e))?;
+    let mut held = std::fs::read_dir(folder).map_err(|e| Error::io(folder, "list the folder", e))?;
+    match held.next() {
+        None => Ok(()),
+        Some(_) => Err(Error::invalid(format!("{} holds files already; name a new folder or an empty one", folder.display()))),
+    }
+}
+
 /// Writes `NN_stage.txt` for each stage and `kernel.wgsl` for each kernel.
 fn dump(compiled: &Compiled, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, "make the folder", e))?;
     for (at, stage) in compiled.stages().iter().enumerate() {
         let text = stage.text.as_deref().unwrap_or_default();
         if !text.is_empty() {

@@ -116,6 +116,12 @@ pub fn parse(bytes: &[u8], folder: Option<&Path>, options: &ImportOptions) -> Re
     if let Some(unknown) = options.shapes.keys().chain(options.constants.keys()).find(|k| !named.contains(&k.as_str())) {
         return Err(Error::invalid(format!("the model has no input `{unknown}`; its inputs are `{}`", named.join("`, `"))));
     }
+    let open = open_dims(graph);
+    if let Some(unknown) = options.dims.keys().find(|k| !open.contains(k.as_str())) {
+        let names = open.into_iter().collect::<Vec<_>>().join("`, `");
+        let names = if names.is_empty() { "it names none".to_string() } else { format!("its inputs name `{names}`") };
+        return Err(Error::invalid(format!("the model has no open dimension `{unknown}`; {names}")));
+    }
     import_nodes(&mut importer, graph)?;
     let mut outputs = Vec::new();
     for info in &graph.output {
@@ -130,6 +136,13 @@ pub fn parse(bytes: &[u8], folder: Option<&Path>, options: &ImportOptions) -> Re
         return Err(Error::malformed("the model has no output"));
     }
     Ok(Model { graph: importer.builder.finish(), inputs, outputs, opset })
+}
+
+/// Names that the inputs give to dimensions without a size.
+fn open_dims(graph: &GraphProto) -> BTreeSet<&str> {
+    let shapes = graph.input.iter().filter_map(|i| i.r#type.as_ref()?.tensor_type.as_ref()?.shape.as_ref());
+    let open = shapes.flat_map(|shape| &shape.dim).filter(|dim| dim.dim_value.is_none());
+    open.filter_map(|dim| dim.dim_param.as_deref().filter(|name| !name.is_empty())).collect()
 }
 
 /// Names of a model's inputs, without those that have an initializer.

@@ -212,6 +212,9 @@ fn open_dimensions_take_their_sizes_from_the_options() {
     let shapes = HashMap::from([("q".into(), vec![])]);
     let both = ImportOptions { batch: Some(1), dims: HashMap::from([("L".into(), 1)]), shapes, ..Default::default() };
     assert!(parse(&bytes, None, &both).unwrap_err().to_string().contains("no input `q`"));
+    let dims = HashMap::from([("L".into(), 1), ("M".into(), 1)]);
+    let unknown = parse(&bytes, None, &ImportOptions { batch: Some(1), dims, ..Default::default() }).unwrap_err().to_string();
+    assert!(unknown.contains("no open dimension `M`") && unknown.contains("`L`, `N`"), "{unknown}");
 }
 
 #[test]
