@@ -1,5 +1,6 @@
 //! Sublane: a GPU compute engine on wgpu compute shaders.
 
+pub mod bitset;
 pub mod capture;
 pub mod compiler;
 pub mod device;

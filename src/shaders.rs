@@ -469,6 +469,118 @@ pub const SHADERS: &[Shader] = &[
             max_iterations: Formula::Const(2 * (8 + 1) + 64 + 1),
         },
     },
+    Shader {
+        stem: "bit_planes",
+        text: text!("bitset/bit_planes"),
+        permutations: &[&[], &["WIDE"]],
+        bindings: &[
+            ("columns", BindingKind::Read),
+            ("weights", BindingKind::Read),
+            ("tables", BindingKind::Read),
+            ("limits", BindingKind::Read),
+            ("residual", BindingKind::Read),
+            ("results", BindingKind::ReadWrite),
+            ("steps", BindingKind::ReadWrite),
+            ("params", BindingKind::Params),
+        ],
+        num_params: 12,
+        workgroup_size: [64, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 0,
+        features: PLAIN,
+        cost: || {
+            let [columns, count, taps, passes] = [2, 3, 7, 8].map(Formula::Param);
+            let parts = |n: u64| Formula::DivCeil(Box::new(taps.clone()), Box::new(Formula::Const(n)));
+            Cost {
+                flops: Formula::Const(0),
+                bytes: Formula::Const(16) * columns * taps.clone() + Formula::Const(160) * count,
+                // Taps, their words, the chunks between two moves, and 64-bit products of 16 sums; sums before and after.
+                max_iterations: passes
+                    * (taps.clone() + Formula::Const(2) * parts(32) + Formula::Const(18) * parts(256) + Formula::Const(204))
+                    + Formula::Const(96),
+            }
+        },
+    },
+    Shader {
+        stem: "lock_steps",
+        text: text!("bitset/lock_steps"),
+        permutations: &[&[]],
+        bindings: &[("steps", BindingKind::Read), ("sums", BindingKind::ReadWrite), ("params", BindingKind::Params)],
+        num_params: 9,
+        workgroup_size: [64, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 0,
+        features: PLAIN,
+        cost: || {
+            let [columns, share, fours, lanes, count] = [1, 2, 5, 6, 8].map(Formula::Param);
+            Cost {
+                flops: Formula::Const(0),
+                bytes: Formula::Const(32) * columns * fours + Formula::Const(4) * count,
+                max_iterations: Formula::Const(2) * share * (lanes + Formula::Const(2)) + Formula::Const(1),
+            }
+        },
+    },
+    Shader {
+        stem: "tally_steps",
+        text: text!("bitset/tally_steps"),
+        permutations: &[&[], &["WIDE"]],
+        bindings: &[
+            ("steps", BindingKind::Read),
+            ("results", BindingKind::ReadWrite),
+            ("tallies", BindingKind::ReadWrite),
+            ("params", BindingKind::Params),
+        ],
+        num_params: 9,
+        workgroup_size: [64, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 0,
+        features: PLAIN,
+        cost: || {
+            let [windows, share, shares, outputs] = [0, 3, 4, 5].map(Formula::Param);
+            Cost {
+                flops: Formula::Const(0),
+                bytes: Formula::Const(9) * windows * outputs.clone() + Formula::Const(32) * shares * outputs,
+                max_iterations: Formula::Const(8) * share + Formula::Const(1),
+            }
+        },
+    },
+    Shader {
+        stem: "window_columns",
+        text: text!("bitset/window_columns"),
+        permutations: &[&[]],
+        bindings: &[("activations", BindingKind::Read), ("columns", BindingKind::ReadWrite), ("params", BindingKind::Params)],
+        num_params: 16,
+        workgroup_size: [64, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 0,
+        features: PLAIN,
+        cost: || Cost { flops: Formula::Const(0), bytes: Formula::Const(17) * Formula::Param(2), max_iterations: Formula::Const(5) },
+    },
+    Shader {
+        stem: "window_limits",
+        text: text!("bitset/window_limits"),
+        permutations: &[&[], &["WIDE"]],
+        bindings: &[
+            ("columns", BindingKind::Read),
+            ("rows", BindingKind::Read),
+            ("limits", BindingKind::ReadWrite),
+            ("params", BindingKind::Params),
+        ],
+        num_params: 7,
+        workgroup_size: [64, 1, 1],
+        overrides: &[],
+        workgroup_bytes: 0,
+        features: PLAIN,
+        cost: || {
+            let [taps, count, rows] = [0, 2, 3].map(Formula::Param);
+            Cost {
+                flops: Formula::Const(0),
+                bytes: Formula::Const(16) * count.clone() * taps.clone() + Formula::Const(32) * count * rows.clone(),
+                // A root has 28 rounds, and a row is eight windows.
+                max_iterations: taps + rows * Formula::Const(8 * 30 + 4) + Formula::Const(2),
+            }
+        },
+    },
 ];
 
 impl Shader {

@@ -1,5 +1,6 @@
 //! Hand-written kernels against their twins: one plan, run on a device and on the processor, compared.
 
+use crate::bitset::{LayerCase, layer_cases};
 use crate::device::{Device, Executor};
 use crate::error::Result;
 use crate::plan::{Command, ExecutionPlan, SlotId, SlotRole, fold_workgroups, host};
@@ -14,7 +15,7 @@ mod trees;
 
 /// The twins of every hand-written kernel.
 pub fn twins() -> Vec<Twin> {
-    [shaders::twins::TWINS, crate::motifs::TWINS].concat()
+    [shaders::twins::TWINS, crate::motifs::TWINS, crate::bitset::TWINS].concat()
 }
 
 /// How near the device's words have to be to the twin's.
@@ -98,7 +99,12 @@ pub fn cases(target: &Target, seed: u64) -> Result<Vec<TwinCase>> {
         scale_add(target, "1,000,003 elements", key.stream(4), 1_000_003)?,
         gemm_reference(target, "48 x 272 x 20", key.stream(5), [48, 272, 20])?,
     ];
-    Ok(shared.into_iter().chain(motifs::cases(target, key.stream(6))?).chain(trees::cases(target, key.stream(7))?).collect())
+    let bitset = layer_cases(target, key.stream(8))?.into_iter().map(|case| {
+        let LayerCase { name, plan, inputs, output } = case;
+        TwinCase { name, plan, inputs, output, agreement: Agreement::Exact }
+    });
+    let motifs = motifs::cases(target, key.stream(6))?.into_iter().chain(trees::cases(target, key.stream(7))?);
+    Ok(shared.into_iter().chain(motifs).chain(bitset).collect())
 }
 
 /// `count` words of `key`, from block `first` on.
