@@ -10,10 +10,13 @@ mod cases;
 pub mod encoding;
 pub mod gpu;
 pub mod layer;
+pub mod network;
 mod program;
 pub mod quantise;
 pub mod reference;
 pub mod rule;
+pub mod segments;
+pub mod simulate;
 #[cfg(test)]
 mod tests;
 mod twins;

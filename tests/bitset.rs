@@ -1,0 +1,127 @@
+//! Networks with integer layers on the adapter of the machine. Real ones need the data folder, named by `SUBLANE_DATA`.
+
+use std::path::PathBuf;
+
+use kernels_gen::threefry::Key;
+use sublane::bitset::network::Network;
+use sublane::bitset::simulate::{IntegerLayer, Simulator, SimulatorOptions, integer_layers, probe};
+use sublane::bitset::{Encoding, Rule, Tally};
+use sublane::compiler::CompileOptions;
+use sublane::device::{Device, DeviceOptions};
+use sublane::import::onnx::{self, ImportOptions};
+use sublane::import::{ImageSet, cifar};
+use sublane::progress::Work;
+use sublane::session::{Loader, LoaderOptions};
+use sublane::stats::relative_error;
+use sublane::suite::eval::Preparation;
+use sublane::suite::networks::resnet20;
+use sublane::{HostTensor, Session};
+
+struct Tried {
+    device: Device,
+    loader: Loader,
+    network: Network,
+    layers: Vec<IntegerLayer>,
+}
+
+impl Tried {
+    /// A network calibrated on `images`, and what it makes of them in f32.
+    fn new(network: Network, images: &HostTensor) -> (Self, Vec<f32>) {
+        let device = Device::open(&DeviceOptions::from_env()).expect("these tests need an adapter");
+        let loader = Loader::new(&device, LoaderOptions::from_env());
+        let (session, _) = loader.load(&probe(&network).expect("is a graph"), &CompileOptions::default(), &Work::quiet()).expect("loads");
+        let (most, scores) = float(&session, &network, images);
+        let layers = integer_layers(&network, 8, &most).expect("quantises");
+        (Tried { device, loader, network, layers }, scores)
+    }
+
+    fn simulator(&self, encoding: Encoding, rule: Rule) -> Simulator {
+        let options = SimulatorOptions { encoding, rule, thresholds: None, audit: true, lanes: vec![1, 16] };
+        Simulator::new(&self.device, &self.loader, &self.network, &self.layers, options, &Work::quiet()).expect("loads")
+    }
+}
+
+/// The largest activation of each layer, and the scores.
+fn float(session: &Session, network: &Network, images: &HostTensor) -> (Vec<f64>, Vec<f32>) {
+    let name = &session.compiled().inputs()[0].name;
+    let outputs = session.run(&[(name, images)]).expect("runs");
+    let count = network.terminable().count();
+    let most = (0..count).map(|at| outputs.get(&format!("most.{at}")).expect("there").to_f64()[0]).collect();
+    let scores = outputs.iter().next().expect("scores").1.as_slice::<f32>().expect("f32").to_vec();
+    (most, scores)
+}
+
+/// Scores and counts of one batch.
+fn scores(simulator: &Simulator, images: &HostTensor) -> (Vec<f32>, Tally) {
+    let result = simulator.run(images).expect("runs");
+    let mut tally = Tally::default();
+    result.channels.iter().enumerate().for_each(|(layer, channels)| tally.add(&simulator.tally(layer, channels)));
+    (result.outputs[0].1.as_slice::<f32>().expect("f32").to_vec(), tally)
+}
+
+fn relative(a: &[f32], b: &[f32]) -> f64 {
+    let wide = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+    relative_error(&wide(a), &wide(b))
+}
+
+#[test]
+fn a_residual_network_in_integers_is_near_the_one_in_floats_and_exact_rules_change_no_bit() {
+    let key = Key::new(3);
+    let network = Network::new(&resnet20(key, 2).expect("records")).expect("has layers");
+    // Nineteen convolutions and the classifier; the first and the last stay in f32.
+    assert_eq!((network.layers.len(), network.terminable().count()), (20, 18));
+    assert_eq!(network.terminable().filter(|layer| layer.residual.is_some()).count(), 9);
+    let values: Vec<f32> = (0..2 * 3 * 32 * 32).map(|n| key.stream(9).uniform(n) - 0.5).collect();
+    let images = HostTensor::new([2, 3, 32, 32], values).expect("fits");
+    let (tried, in_floats) = Tried::new(network, &images);
+    let (plain, tally) = scores(&tried.simulator(Encoding::Pm1, Rule::None), &images);
+    assert!(relative(&plain, &in_floats) < 0.05, "{}", relative(&plain, &in_floats));
+    assert!(tally.ops_saved() == 0.0 && tally.ceiling() > 0.2, "{}", tally.ceiling());
+    for (encoding, rule) in [(Encoding::Pm1, Rule::R0), (Encoding::Inverted, Rule::R0), (Encoding::Sign, Rule::PositiveFirst)] {
+        let (exact, tally) = scores(&tried.simulator(encoding, rule), &images);
+        assert_eq!(exact, plain, "{encoding} {rule}");
+        assert!(tally.all.killed == 0 && tally.ops_saved() > 0.02 && tally.ops_saved() <= tally.ceiling(), "{}", tally.ops_saved());
+    }
+    let (_, tally) = scores(&tried.simulator(Encoding::Pm1, Rule::R1 { z: 1.0 }), &images);
+    assert!(tally.all.killed > 0 && tally.killed_mass() < tally.killed());
+}
+
+fn data(name: &str) -> PathBuf {
+    let folder = std::env::var_os("SUBLANE_DATA").expect("set SUBLANE_DATA to the absolute path of the data folder");
+    PathBuf::from(folder).join(name)
+}
+
+#[test]
+#[ignore = "needs SUBLANE_DATA"]
+fn resnet20_keeps_its_accuracy_in_integers() {
+    const BATCH: usize = 100;
+    let images = cifar::read(data("images/cifar10-test_batch.bin.gz")).expect("reads");
+    let options = ImportOptions { batch: Some(BATCH), ..ImportOptions::default() };
+    let model = onnx::read(data("models/cifar10-resnet20.onnx"), &options).expect("imports");
+    let network = Network::new(&model.graph).expect("has layers");
+    let prepared = |images: &ImageSet, first: usize| {
+        let Preparation { scale, mean, std, reversed } = Preparation::cifar10();
+        images.batch(first..first + BATCH, scale, &mean, &std, reversed).expect("fits")
+    };
+    let (tried, _) = Tried::new(network, &prepared(&images, 0));
+    let rules = [(Encoding::Pm1, Rule::None), (Encoding::Pm1, Rule::R0)];
+    let simulators = rules.map(|(encoding, rule)| tried.simulator(encoding, rule));
+    let mut correct = [0; 2];
+    let mut tallies = [Tally::default(); 2];
+    let start = std::time::Instant::now();
+    for first in (1_000..1_500).step_by(BATCH) {
+        let batch = prepared(&images, first);
+        for (at, simulator) in simulators.iter().enumerate() {
+            let (scores, tally) = scores(simulator, &batch);
+            tallies[at].add(&tally);
+            let best = |row: &[f32]| row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(class, _)| class);
+            let labels = &images.labels[first..first + BATCH];
+            correct[at] += scores.chunks(10).zip(labels).filter(|(row, label)| best(row) == usize::from(**label)).count();
+        }
+    }
+    eprintln!("{correct:?} of 500, {:.1?}", start.elapsed());
+    tallies.iter().for_each(|t| eprintln!("saved {:.4}, ceiling {:.4}, zeros {:.4}", t.ops_saved(), t.ceiling(), t.zero_fraction()));
+    assert_eq!(correct[0], correct[1]);
+    assert!(correct[0] >= 450, "{correct:?} of 500");
+    assert!(tallies[1].ops_saved() > 0.1 && tallies[1].ops_saved() < tallies[1].ceiling());
+}
