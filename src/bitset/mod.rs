@@ -6,6 +6,7 @@
 //! and what holds of remainders are derived. It is a simulator of an accelerator, and no faster way to run a network.
 
 pub mod account;
+pub mod calibrate;
 mod cases;
 pub mod encoding;
 pub mod gpu;
