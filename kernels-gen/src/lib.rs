@@ -9,6 +9,7 @@ pub mod compose;
 pub mod dtype;
 pub mod emit;
 pub mod error;
+pub mod formats;
 pub mod heroes;
 pub mod index;
 pub mod ir;

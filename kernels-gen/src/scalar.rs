@@ -1,6 +1,7 @@
 //! Operations on scalars: what one element of a tensor operation does. The tensor IR and the loop IR share them.
 
 use crate::ScalarType;
+use crate::formats::{Format, Overflow, Rounding};
 
 /// Elementwise operations of one operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,6 +36,14 @@ pub enum UnaryOp {
     Not,
     /// Whether the element is NaN (Bool).
     IsNan,
+    /// The number of a code: `u32` to `f32`, exact.
+    Decode(Format),
+    /// The code of a number: `f32` to `u32`.
+    Encode(Format, Rounding, Overflow),
+    /// The bits of a float: `f32` to `u32`; every NaN gives 0x7fc00000.
+    Bits,
+    /// The float of bits: `u32` to `f32`; what bits a NaN keeps is the driver's.
+    FromBits,
 }
 
 /// Elementwise operations of two operands.
@@ -78,6 +87,8 @@ pub enum BinaryOp {
     Gt,
     /// Greater or equal.
     Ge,
+    /// The code of a number (`f32`), rounded by a random word (`u32`): [`Format::encode_stochastic`].
+    EncodeStochastic(Format, Overflow),
 }
 
 /// How a reduction combines elements.
@@ -97,6 +108,20 @@ impl BinaryOp {
     /// Whether the result is Bool whatever the operands are.
     pub fn is_comparison(self) -> bool {
         matches!(self, BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge)
+    }
+
+    /// Type of the result for a left operand of type `a`.
+    pub fn result(self, a: ScalarType) -> ScalarType {
+        match self {
+            BinaryOp::EncodeStochastic(..) => ScalarType::U32,
+            op if op.is_comparison() => ScalarType::Bool,
+            _ => a,
+        }
+    }
+
+    /// Type of the right operand for a left one of type `a`.
+    pub fn right(self, a: ScalarType) -> ScalarType {
+        if matches!(self, BinaryOp::EncodeStochastic(..)) { ScalarType::U32 } else { a }
     }
 }
 
@@ -145,6 +170,16 @@ impl ReduceOp {
 }
 
 impl UnaryOp {
+    /// Type of the result for an operand of type `x`.
+    pub fn result(self, x: ScalarType) -> ScalarType {
+        match self {
+            UnaryOp::IsNan => ScalarType::Bool,
+            UnaryOp::Encode(..) | UnaryOp::Bits => ScalarType::U32,
+            UnaryOp::Decode(_) | UnaryOp::FromBits => ScalarType::F32,
+            _ => x,
+        }
+    }
+
     /// Short name, used in kernel names and printers.
     pub fn name(self) -> &'static str {
         match self {
@@ -163,6 +198,10 @@ impl UnaryOp {
             UnaryOp::Round => "round",
             UnaryOp::Not => "not",
             UnaryOp::IsNan => "isnan",
+            UnaryOp::Decode(format) => format.names()[1],
+            UnaryOp::Encode(format, ..) => format.names()[2],
+            UnaryOp::Bits => "bits",
+            UnaryOp::FromBits => "frombits",
         }
     }
 }
@@ -190,6 +229,7 @@ impl BinaryOp {
             BinaryOp::Le => "le",
             BinaryOp::Gt => "gt",
             BinaryOp::Ge => "ge",
+            BinaryOp::EncodeStochastic(format, _) => format.names()[3],
         }
     }
 }

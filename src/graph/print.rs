@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::graph::{Constant, Graph, NodeId, Op, Prim};
+use crate::graph::{BinaryOp, Constant, Graph, NodeId, Op, Prim, UnaryOp};
 use crate::ops;
 
 /// Elements of a constant that are printed.
@@ -46,6 +46,9 @@ pub(crate) fn attributes(op: &Op) -> String {
                 format!("run={run}{}", if *descending { " descending" } else { "" })
             }
             Prim::Segment { block, .. } => format!("block={block}"),
+            Prim::Unary(UnaryOp::Decode(format)) => format.to_string(),
+            Prim::Unary(UnaryOp::Encode(format, rounding, overflow)) => format!("{format} {} {}", rounding.name(), overflow.name()),
+            Prim::Binary(BinaryOp::EncodeStochastic(format, overflow)) => format!("{format} {}", overflow.name()),
             Prim::Unary(_) | Prim::Binary(_) | Prim::Select | Prim::Dot | Prim::SearchSorted => String::new(),
             Prim::Attention { scale, causal } => format!("scale={:?} causal={causal}", scale.get()),
             Prim::Custom(call) => call.summary(),

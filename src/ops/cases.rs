@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::graph::{Graph, GraphBuilder, Op, Prim, ReduceOp, TensorType};
 use crate::tensor::HostTensor;
 use kernels_gen::DType;
+use kernels_gen::formats::Format;
 use kernels_gen::threefry::Key;
 use std::collections::HashSet;
 
@@ -48,6 +49,8 @@ pub enum Fill {
     Specials,
     /// All elements equal.
     Splat(f64),
+    /// Numbers of a format, the middles between them, and what lies right beside those.
+    Around(Format),
 }
 
 /// How an operand is stored before views bring it to its type.
@@ -80,6 +83,20 @@ fn specials(dtype: DType) -> Vec<f64> {
         }
     }
 }
+/// A number of a format, or the middle between it and its neighbour, or a neighbour of that.
+fn number_around(format: Format, i: usize) -> f64 {
+    // Formats of many codes are walked through in strides that meet all exponents.
+    let code = (i as u32 / 4).wrapping_mul(257) & (format.num_codes() - 1);
+    let (value, next) = (format.decode(code), format.decode(code + 1));
+    let middle = ((f64::from(value) + f64::from(next)) / 2.0) as f32;
+    f64::from(match i % 4 {
+        1 if middle.is_finite() => middle,
+        2 if middle.is_finite() => middle.next_up(),
+        3 if middle.is_finite() => middle.next_down(),
+        _ => value,
+    })
+}
+
 impl InputSpec {
     fn stored_shape(&self) -> Vec<usize> {
         let mut shape = self.ty.shape.clone();
@@ -94,6 +111,7 @@ impl InputSpec {
     fn element(&self, key: Key, operand: u32, i: usize) -> f64 {
         match self.fill {
             Fill::Splat(value) => value,
+            Fill::Around(format) => number_around(format, i),
             Fill::Specials => {
                 let values = specials(self.ty.dtype);
                 values[i / values.len().pow(operand) % values.len()]
@@ -162,6 +180,7 @@ impl Cases {
             let fill = match i.fill {
                 Fill::Uniform { .. } => String::new(),
                 Fill::Specials => " specials".to_string(),
+                Fill::Around(format) => format!(" around {format}"),
                 Fill::Splat(value) => format!(" {value:?}"),
             };
             let layout = match i.layout {
@@ -209,6 +228,11 @@ pub(super) fn plain(dtype: DType, shape: &[usize]) -> InputSpec {
 /// An operand of the type's edge values.
 pub(super) fn edges(dtype: DType, shape: &[usize]) -> InputSpec {
     InputSpec { ty: TensorType::new(dtype, shape), fill: Fill::Specials, layout: Layout::Plain }
+}
+
+/// An operand of numbers that are hard to round to `format`.
+pub(super) fn around(format: Format, shape: &[usize]) -> InputSpec {
+    InputSpec { ty: TensorType::new(DType::F32, shape), fill: Fill::Around(format), layout: Layout::Plain }
 }
 
 /// An operand with all elements equal.
@@ -275,6 +299,7 @@ pub fn cases() -> Vec<OpCase> {
     super::transformer::cases(&mut cases);
     super::recurrent::cases(&mut cases);
     super::random::cases(&mut cases);
+    super::formats::cases(&mut cases);
     for case in half_cases(&cases.list) {
         cases.add(case.op, case.tolerance, case.inputs);
     }

@@ -3,6 +3,7 @@
 use super::RefTensor;
 use super::call::{BITS, Call, FLOATS, INTEGERS, NUMERIC, SIGNED};
 use super::cases::{Cases, InputSpec, SHAPES, edges, floats, plain, splat, uniform};
+use super::formats;
 use super::shape::ShapeOps;
 use super::tolerance::Tolerance;
 use super::value::Value;
@@ -18,6 +19,7 @@ pub(super) fn infer_unary(call: &Call, op: UnaryOp) -> Result<TensorType> {
         Abs | Sign => NUMERIC,
         Exp | Log | Sqrt | Sin | Cos | Tanh | Erf | Floor | Ceil | Round | IsNan => FLOATS,
         Not => BITS,
+        Decode(_) | Encode(..) | Bits | FromBits => return formats::infer_unary(call, op, x),
     };
     call.dtype("x", x, allowed)?;
     Ok(if op == IsNan { TensorType::new(DType::Bool, x.shape.clone()) } else { x.clone() })
@@ -25,6 +27,9 @@ pub(super) fn infer_unary(call: &Call, op: UnaryOp) -> Result<TensorType> {
 
 pub(super) fn infer_binary(call: &Call, op: BinaryOp) -> Result<TensorType> {
     use BinaryOp::*;
+    if matches!(op, EncodeStochastic(..)) {
+        return formats::infer_stochastic(call);
+    }
     let [a, _] = call.operands(["a", "b"])?;
     call.same_type()?;
     let allowed = match op {
@@ -32,7 +37,8 @@ pub(super) fn infer_binary(call: &Call, op: BinaryOp) -> Result<TensorType> {
         Pow => FLOATS,
         And | Or | Xor => BITS,
         Shl | Shr => INTEGERS,
-        Eq | Ne => &DType::ALL,
+        // Those by chance have inference of their own.
+        Eq | Ne | EncodeStochastic(..) => &DType::ALL,
     };
     call.dtype("a", a, allowed)?;
     Ok(if op.is_comparison() { TensorType::new(DType::Bool, a.shape.clone()) } else { a.clone() })
@@ -71,7 +77,8 @@ pub(super) fn unary(op: UnaryOp, x: &RefTensor, result: DType) -> RefTensor {
             UnaryOp::Sign => int.signum() as f64,
             UnaryOp::Not if result == DType::Bool => 1.0 - value,
             UnaryOp::Not => wrap(result, !int),
-            // Inference lets only the four above through for types that are not floats.
+            UnaryOp::Decode(_) | UnaryOp::FromBits => formats::unary_code(op, int as u32),
+            // Inference lets only those above through for types that are not floats.
             _ => f64::NAN,
         }
     })
@@ -96,6 +103,9 @@ fn unary_float(op: UnaryOp, x: f64) -> f64 {
         UnaryOp::Round => x.round_ties_even(),
         UnaryOp::Not => (x == 0.0) as u8 as f64,
         UnaryOp::IsNan => x.is_nan() as u8 as f64,
+        UnaryOp::Encode(..) | UnaryOp::Bits => formats::unary_float(op, x),
+        // Inference keeps codes to integers.
+        UnaryOp::Decode(_) | UnaryOp::FromBits => f64::NAN,
     }
 }
 
@@ -138,6 +148,7 @@ fn binary_float(op: BinaryOp, a: f64, b: f64) -> f64 {
         BinaryOp::Pow => a.powf(b),
         BinaryOp::Max => max(a, b),
         BinaryOp::Min => min(a, b),
+        BinaryOp::EncodeStochastic(format, overflow) => formats::stochastic(format, overflow, a, b),
         // Inference keeps bit operations away from floats.
         BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => f64::NAN,
         op => compare(op, a, b),
@@ -158,8 +169,8 @@ fn binary_int(op: BinaryOp, a: i64, b: i64, result: DType) -> f64 {
         BinaryOp::Xor => a ^ b,
         BinaryOp::Shl => a << (b & 31),
         BinaryOp::Shr => a >> (b & 31),
-        // Inference keeps Pow to floats.
-        BinaryOp::Pow => 0,
+        // Inference keeps these to floats.
+        BinaryOp::Pow | BinaryOp::EncodeStochastic(..) => 0,
         op => return compare(op, a, b),
     };
     wrap(result, value)

@@ -13,6 +13,7 @@ pub mod custom;
 pub mod dot;
 pub mod einsum;
 pub mod elementwise;
+pub mod formats;
 pub mod gather;
 mod half;
 pub mod indexing;
@@ -58,6 +59,7 @@ pub mod prelude {
     pub use super::dot::DotOps;
     pub use super::einsum::EinsumOps;
     pub use super::elementwise::ElementwiseOps;
+    pub use super::formats::FormatOps;
     pub use super::gather::GatherOps;
     pub use super::indexing::IndexingOps;
     pub use super::loss::LossOps;
@@ -144,6 +146,10 @@ fn unary_name(op: UnaryOp) -> &'static str {
         UnaryOp::Round => "Round",
         UnaryOp::Not => "Not",
         UnaryOp::IsNan => "IsNan",
+        UnaryOp::Decode(_) => "Decode",
+        UnaryOp::Encode(..) => "Encode",
+        UnaryOp::Bits => "Bits",
+        UnaryOp::FromBits => "FromBits",
     }
 }
 
@@ -168,6 +174,7 @@ fn binary_name(op: BinaryOp) -> &'static str {
         BinaryOp::Le => "Le",
         BinaryOp::Gt => "Gt",
         BinaryOp::Ge => "Ge",
+        BinaryOp::EncodeStochastic(..) => "EncodeStochastic",
     }
 }
 

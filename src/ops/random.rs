@@ -29,6 +29,11 @@ pub enum Random {
         /// Shape of the result.
         shape: Vec<usize>,
     },
+    /// Words (u32), all equally likely: element `n` is word `n` of the key.
+    Words {
+        /// Shape of the result.
+        shape: Vec<usize>,
+    },
     /// `(key, stream)`: the key of that stream, both `u32[2]` with the low word first.
     Stream,
 }
@@ -38,13 +43,14 @@ impl Composite for Random {
         match self {
             Random::Uniform { .. } => "RandomUniform",
             Random::Normal { .. } => "RandomNormal",
+            Random::Words { .. } => "RandomWords",
             Random::Stream => "RandomStream",
         }
     }
 
     fn attributes(&self) -> String {
         match self {
-            Random::Uniform { shape } | Random::Normal { shape } => format!("shape={shape:?}"),
+            Random::Uniform { shape } | Random::Normal { shape } | Random::Words { shape } => format!("shape={shape:?}"),
             Random::Stream => String::new(),
         }
     }
@@ -56,10 +62,11 @@ impl Composite for Random {
             if ty.shape == [2] { Ok(()) } else { Err(call.misfit(format_args!("{role} is two words, u32[2]"))) }
         };
         match self {
-            Random::Uniform { shape } | Random::Normal { shape } => {
+            Random::Uniform { shape } | Random::Normal { shape } | Random::Words { shape } => {
                 let [key] = call.operands(["key"])?;
                 words("key", key)?;
-                Ok(TensorType::new(DType::F32, shape.clone()))
+                let dtype = if matches!(self, Random::Words { .. }) { DType::U32 } else { DType::F32 };
+                Ok(TensorType::new(dtype, shape.clone()))
             }
             Random::Stream => {
                 let [key, stream] = call.operands(["key", "stream"])?;
@@ -80,7 +87,7 @@ impl Composite for Random {
                 let (low, high) = (b.reshape(low, &[1])?, b.reshape(high, &[1])?);
                 b.add(Prim::Concat { axis: 0 }, &[low, high])
             }
-            Random::Uniform { shape } => {
+            Random::Uniform { shape } | Random::Words { shape } => {
                 let n = index(b, shape)?;
                 let block = b.binary_scalar(BinaryOp::Shr, n, 1.0)?;
                 let zero = b.splat_like(n, DType::U32, 0.0)?;
@@ -88,8 +95,8 @@ impl Composite for Random {
                 let half = b.binary_scalar(BinaryOp::And, n, 1.0)?;
                 let second = b.binary(BinaryOp::Ne, half, zero)?;
                 let word = b.select(second, high, low)?;
-                let unit = unit(b, word)?;
-                b.reshape(unit, shape)
+                let drawn = if matches!(self, Random::Words { .. }) { word } else { unit(b, word)? };
+                b.reshape(drawn, shape)
             }
             Random::Normal { shape } => {
                 let n = index(b, shape)?;
@@ -128,6 +135,10 @@ impl Composite for Random {
             Random::Uniform { shape } => {
                 let count = shape.iter().product::<usize>() as u64;
                 RefTensor::new(DType::F32, shape.clone(), (0..count).map(|n| unit(key.word(n))).collect())
+            }
+            Random::Words { shape } => {
+                let count = shape.iter().product::<usize>() as u64;
+                RefTensor::new(DType::U32, shape.clone(), (0..count).map(|n| f64::from(key.word(n))).collect())
             }
             Random::Normal { shape } => {
                 let count = shape.iter().product::<usize>() as u64;
@@ -204,6 +215,11 @@ pub trait RandomOps: Value {
         Self::apply(Op::composite(Random::Normal { shape: shape.to_vec() }), &[self])
     }
 
+    /// Words (u32), all equally likely: what [`FormatOps::encode_stochastic`](super::formats::FormatOps::encode_stochastic) rounds by.
+    fn random_words(&self, shape: &[usize]) -> Result<Self> {
+        Self::apply(Op::composite(Random::Words { shape: shape.to_vec() }), &[self])
+    }
+
     /// The key of a stream of this key.
     fn random_stream(&self, stream: u64) -> Result<Self> {
         let words = HostTensor::new([2], vec![stream as u32, (stream >> 32) as u32])?;
@@ -217,6 +233,7 @@ pub(super) fn cases(cases: &mut Cases) {
     let key = || uniform(DType::U32, &[2], 0.0, f64::from(u32::MAX));
     for shape in [&[] as &[usize], &[0], &[257], &[3, 5, 7]] {
         cases.add(Op::composite(Random::Uniform { shape: shape.to_vec() }), Tolerance::Exact, vec![key()]);
+        cases.add(Op::composite(Random::Words { shape: shape.to_vec() }), Tolerance::Exact, vec![key()]);
         // Drivers may miss a cosine by 2^-11.
         let near = Tolerance::Relative { relative: 1e-4, absolute: 4e-3 };
         cases.add(Op::composite(Random::Normal { shape: shape.to_vec() }), near, vec![key()]);

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::emit::formats;
+use crate::formats::{Format, Overflow, Rounding};
+
 /// A helper function; the number is the width of its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Helper {
@@ -31,6 +34,12 @@ pub enum Helper {
     HalfCode(u8),
     /// The f16 value nearest to a float.
     HalfRound(u8),
+    /// The values of codes: exact.
+    Decode(Format, u8),
+    /// The codes of floats.
+    Encode(Format, Rounding, Overflow, u8),
+    /// The codes of floats, rounded by the words of noise beside them.
+    EncodeStochastic(Format, Overflow, u8),
 }
 
 /// Text of the helpers, in an order in which each one stands before its users.
@@ -173,6 +182,9 @@ fn nan_min_$W(a: $F, b: $F) -> $F { return select(select(min(a, b), b, is_nan_$W
 ",
             w,
         ),
+        Helper::Decode(format, w) => fill(&formats::decode(format, w), w),
+        Helper::Encode(format, rounding, overflow, w) => fill(&formats::encode(format, Some(rounding), overflow, w), w),
+        Helper::EncodeStochastic(format, overflow, w) => fill(&formats::encode(format, None, overflow, w), w),
         Helper::Rem(w) => fill(
             "fn rem_$W(a: $F, b: $F) -> $F { return a - b * trunc(a / b); }
 ",

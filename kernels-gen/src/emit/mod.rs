@@ -2,6 +2,7 @@
 //!
 //! An expression used more than once becomes a `let` in the innermost scope that needs it first; the others stand where they are used.
 
+mod formats;
 pub(crate) mod helpers;
 mod value;
 

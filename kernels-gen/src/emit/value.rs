@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::emit::helpers::Helper;
-use crate::emit::{Numerics, vector_buffers};
+use crate::emit::{Numerics, formats, vector_buffers};
 use crate::index::{Atom, Index};
 use crate::ir::{BufferId, Code, Expr, ExprId, Lanes, LocalId, Stmt, ValueType};
 use crate::scalar::{BinaryOp, Literal, UnaryOp};
@@ -463,6 +463,19 @@ impl<'a> Emitter<'a> {
             UnaryOp::Not => format!("(~{a})"),
             // The operand of a non-float is never NaN, but the result is Bool all the same.
             UnaryOp::IsNan => self.nan_test(w, a),
+            UnaryOp::Decode(format) => {
+                self.helpers.insert(Helper::Decode(format, w));
+                format!("{}({a})", formats::decode_name(format, w))
+            }
+            UnaryOp::Encode(format, rounding, overflow) => {
+                self.helpers.insert(Helper::Encode(format, rounding, overflow, w));
+                format!("{}({a})", formats::encode_name(format, Some(rounding), overflow, w))
+            }
+            UnaryOp::Bits => {
+                let nan = self.nan_test(w, a);
+                format!("select(bitcast<{0}>({a}), {0}(0x7fc00000u), {nan})", ty.wgsl())
+            }
+            UnaryOp::FromBits => format!("bitcast<{}>({a})", ty.wgsl()),
         }
     }
 
@@ -519,6 +532,10 @@ impl<'a> Emitter<'a> {
                 let u = ValueType { scalar: ScalarType::U32, width: w }.wgsl();
                 let sign = if op == BinaryOp::Shl { "<<" } else { ">>" };
                 format!("({a} {sign} ({u}({b}) & {u}(31u)))")
+            }
+            BinaryOp::EncodeStochastic(format, overflow) => {
+                self.helpers.insert(Helper::EncodeStochastic(format, overflow, w));
+                format!("{}({a}, {b})", formats::encode_name(format, None, overflow, w))
             }
             BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
                 let sign = match op {

@@ -156,14 +156,13 @@ impl Builder {
     /// Elementwise operation.
     pub fn unary(&mut self, op: UnaryOp, x: ExprId) -> ExprId {
         let ty = self.ty(x);
-        let scalar = if op == UnaryOp::IsNan { ScalarType::Bool } else { ty.scalar };
-        self.add(Expr::Unary(op, x), scalar, ty.width)
+        self.add(Expr::Unary(op, x), op.result(ty.scalar), ty.width)
     }
 
     /// Elementwise operation.
     pub fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
         let width = self.ty(a).width.max(self.ty(b).width);
-        let scalar = if op.is_comparison() { ScalarType::Bool } else { self.ty(a).scalar };
+        let scalar = op.result(self.ty(a).scalar);
         // A test that is known drops out: most of a padded or concatenated tensor's tests are.
         if let (BinaryOp::And, Some(known)) = (op, self.known_bool(a)) {
             return if known { b } else { a };

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::index::{Index, VarId};
 use crate::ir::{Code, Expr, ExprId, Grid, Kernel, Lanes, LocalId, Stmt, breaks};
-use crate::scalar::UnaryOp;
+use crate::scalar::{BinaryOp, UnaryOp};
 use crate::{DType, Error, Result, ScalarType};
 
 /// One broken invariant of a kernel, or of a graph of the crates above.
@@ -57,8 +57,17 @@ impl Verifier<'_> {
             }
             let of = |e: &ExprId| self.code.exprs[e.0 as usize].1;
             let problem = match expr {
-                Expr::Unary(op, a) if *op != UnaryOp::IsNan && of(a) != *ty => Some("changes the type of its operand"),
-                Expr::Binary(op, a, b) if of(a) != of(b) || (!op.is_comparison() && of(a) != *ty) => Some("mixes types"),
+                Expr::Unary(op, a) if op.result(of(a).scalar) != ty.scalar || of(a).width != ty.width => {
+                    Some("has a type that is not its own")
+                }
+                Expr::Unary(UnaryOp::Decode(_) | UnaryOp::FromBits, a) if of(a).scalar != ScalarType::U32 => Some("reads what is no code"),
+                Expr::Unary(UnaryOp::Encode(..) | UnaryOp::Bits, a) if of(a).scalar != ScalarType::F32 => Some("encodes what is no float"),
+                Expr::Binary(BinaryOp::EncodeStochastic(..), a, _) if of(a).scalar != ScalarType::F32 => Some("encodes what is no float"),
+                Expr::Binary(op, a, b) => {
+                    let (a, b) = (of(a), of(b));
+                    let types = op.right(a.scalar) == b.scalar && op.result(a.scalar) == ty.scalar;
+                    (!types || a.width != b.width || a.width != ty.width).then_some("mixes types")
+                }
                 Expr::Select(c, t, f) if of(c).scalar != ScalarType::Bool || of(t) != of(f) || of(t) != *ty || of(c).width != ty.width => {
                     Some("mixes types")
                 }

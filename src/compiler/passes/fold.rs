@@ -2,7 +2,7 @@
 
 use super::rewrite;
 use crate::error::Result;
-use crate::graph::{BinaryOp, Constant, Graph, GraphBuilder, Node, NodeId, Op, Prim};
+use crate::graph::{BinaryOp, Constant, Graph, GraphBuilder, Node, NodeId, Op, Prim, UnaryOp};
 use crate::ops::{self, RefTensor};
 use crate::tensor::HostTensor;
 use kernels_gen::DType;
@@ -80,8 +80,9 @@ fn evaluate(builder: &mut GraphBuilder, prim: &Prim, node: &Node, inputs: &[Node
         let id = builder.constant(value.to_host()?)?;
         return Ok(Some(builder.broadcast_to(id, &node.ty.shape)?));
     }
-    // Constants of f16 stay so in memory.
-    if matches!(prim, Prim::Cast(DType::F32)) && builder.ty(inputs[0]).dtype == DType::F16 {
+    // Constants of f16 and codes stay so in memory.
+    let halves = matches!(prim, Prim::Cast(DType::F32)) && builder.ty(inputs[0]).dtype == DType::F16;
+    if halves || matches!(prim, Prim::Unary(UnaryOp::Decode(_))) {
         return Ok(None);
     }
     let views = matches!(prim, Prim::Reshape(_) | Prim::Transpose(_) | Prim::Slice { .. } | Prim::Concat { .. } | Prim::Pad { .. });
