@@ -18,6 +18,7 @@ fn probes_give_numbers() {
     let positive = |x: &f64| x.is_finite() && *x > 0.0;
     assert!(probes.fma.iter().all(|p| positive(&p.gflops) && p.gflops <= probes.fma_gflops));
     assert!(probes.fma.iter().any(|p| p.name == probes.fma_best && p.gflops == probes.fma_gflops));
+    assert!(positive(&probes.dot4_gops));
     for rates in [probes.read_gbps, probes.write_gbps, probes.copy_gbps, probes.r2w1_gbps] {
         assert!(rates.iter().all(positive), "{rates:?}");
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use device_common::*;
 use kernels_gen::heroes::attention::{self, AttentionConfig, AttentionProblem};
 use kernels_gen::heroes::conv::{self, ConvConfig, ConvProblem};
-use kernels_gen::heroes::gemm::{self, GemmConfig, GemmProblem, VecAxis};
+use kernels_gen::heroes::gemm::{self, GemmConfig, GemmProblem, Terms, VecAxis};
 use kernels_gen::heroes::{Sharing, tiles};
 use kernels_gen::{Binding, BindingKind, KernelSource, Target};
 use sublane::device::{Device, Executor};
@@ -84,6 +84,7 @@ impl Product {
     fn problem(&self) -> GemmProblem {
         let pick = |axis, size: u32| if self.scalar || !size.is_multiple_of(4) { VecAxis::None } else { axis };
         GemmProblem {
+            terms: Terms::F32,
             batch: self.batch,
             m: self.m,
             n: self.n,
@@ -91,7 +92,14 @@ impl Product {
             a_vec: if self.a_transposed { pick(VecAxis::Free, self.m) } else { pick(VecAxis::K, self.k) },
             b_vec: if self.b_transposed { pick(VecAxis::K, self.k) } else { pick(VecAxis::Free, self.n) },
             store_vec: !self.scalar && self.n.is_multiple_of(4),
+            runs: self.runs(),
         }
+    }
+
+    /// Where vectors run along k, so do the longer reads.
+    fn runs(&self) -> [bool; 2] {
+        let whole = !self.scalar && self.k >= gemm::RUN;
+        [whole && !self.a_transposed && self.k.is_multiple_of(4), whole && self.b_transposed && self.k.is_multiple_of(4)]
     }
 
     fn strides(&self) -> [[u32; 3]; 2] {
@@ -115,6 +123,16 @@ fn load_a1(b: u32, i: u32, k: u32) -> f32 {{ if i >= {m}u || k >= {k}u {{ return
 fn load_b1(b: u32, k: u32, j: u32) -> f32 {{ if j >= {n}u || k >= {k}u {{ return nan(); }} return y[{b}]; }}
 fn load_a(b: u32, i: u32, k: u32) -> vec4<f32> {{ let at = {a}; if at % 4u > 0u {{ return vec4<f32>(nan()); }} return x4(at); }}
 fn load_b(b: u32, k: u32, j: u32) -> vec4<f32> {{ let at = {b}; if at % 4u > 0u {{ return vec4<f32>(nan()); }} return y4(at); }}
+fn load_a_run(b: u32, i: u32, k: u32) -> array<vec4<f32>, 8> {{
+    var run: array<vec4<f32>, 8>;
+    for (var p = 0u; p < 8u; p++) {{ run[p] = load_a(b, i, k + 4u * p); if k % 32u > 0u || k + 32u > {k}u {{ run[p] = vec4<f32>(nan()); }} }}
+    return run;
+}}
+fn load_b_run(b: u32, k: u32, j: u32) -> array<vec4<f32>, 8> {{
+    var run: array<vec4<f32>, 8>;
+    for (var p = 0u; p < 8u; p++) {{ run[p] = load_b(b, k + 4u * p, j); if k % 32u > 0u || k + 32u > {k}u {{ run[p] = vec4<f32>(nan()); }} }}
+    return run;
+}}
 fn store1(b: u32, i: u32, j: u32, v: f32) {{ z[{c}] = 2.0 * v + 1.0; }}
 fn store(b: u32, i: u32, j: u32, v: vec4<f32>) {{
     let at = {c};

@@ -86,39 +86,102 @@ impl FmaVariant {
     pub fn kernel(self) -> KernelSource {
         let FmaVariant { vec4, chains, unroll } = self;
         let ty = if vec4 { "vec4<f32>" } else { "f32" };
-        let name = format!("probe_fma_{}_c{chains}_u{unroll}", if vec4 { "vec4" } else { "f32" });
+        let rate = Rate {
+            name: format!("probe_fma_{}_c{chains}_u{unroll}", if vec4 { "vec4" } else { "f32" }),
+            params: "factor: f32, summand: f32",
+            start: |c| format!("(seed + {c}.0)"),
+            ty,
+            element: "f32",
+            step: |c| format!("fma({c}, m, s)"),
+            total: if vec4 { "sum.x + sum.y + sum.z + sum.w" } else { "sum" },
+            never: "-1.0",
+            chains,
+            unroll,
+            ops_per_iteration: self.flops_per_iteration(),
+        };
+        rate.kernel()
+    }
+}
+
+/// Dot products of four signed bytes with `chains` chains that do not depend on each other, unrolled eight times. Parameters and binding as
+/// those of [`FmaVariant::kernel`], the factor being a word of four bytes and the summand an `i32`. Each dot product counts as eight operations.
+pub fn packed_dot(chains: u32) -> KernelSource {
+    let rate = Rate {
+        name: format!("probe_dot4_i8_c{chains}"),
+        params: "factor: u32, summand: i32",
+        start: |c| format!("(seed + {c})"),
+        ty: "i32",
+        element: "i32",
+        step: |c| format!("dot4I8Packed(bitcast<u32>({c}), m) + s"),
+        total: "sum",
+        never: "-2147483647",
+        chains,
+        unroll: DOT_UNROLL,
+        ops_per_iteration: packed_dot_ops_per_iteration(chains),
+    };
+    rate.kernel()
+}
+
+const DOT_UNROLL: u32 = 8;
+
+/// Operations of one iteration of one invocation of [`packed_dot`].
+pub fn packed_dot_ops_per_iteration(chains: u32) -> u64 {
+    8 * u64::from(chains) * u64::from(DOT_UNROLL)
+}
+
+/// A kernel that repeats one operation on independent chains.
+struct Rate {
+    name: String,
+    params: &'static str,
+    /// First value of a chain, from its number.
+    start: fn(u32) -> String,
+    ty: &'static str,
+    element: &'static str,
+    /// The next value of a chain, from its name.
+    step: fn(&str) -> String,
+    total: &'static str,
+    /// What the total never is.
+    never: &'static str,
+    chains: u32,
+    unroll: u32,
+    ops_per_iteration: u64,
+}
+
+impl Rate {
+    fn kernel(self) -> KernelSource {
+        let Rate { name, params, start, ty, element, step, total, never, chains, unroll, ops_per_iteration } = self;
         let mut declare = String::new();
         let mut body = String::new();
         for c in 0..chains {
-            let _ = writeln!(declare, "    var a{c} = {ty}(seed + {c}.0);");
+            let _ = writeln!(declare, "    var a{c} = {ty}{};", start(c));
         }
         for _ in 0..unroll {
-            for c in 0..chains {
-                let _ = writeln!(body, "        a{c} = fma(a{c}, m, s);");
+            for c in (0..chains).map(|c| format!("a{c}")) {
+                let _ = writeln!(body, "        {c} = {};", step(&c));
             }
         }
         let sum = (0..chains).map(|c| format!("a{c}")).collect::<Vec<_>>().join(" + ");
-        let total = if vec4 { "sum.x + sum.y + sum.z + sum.w" } else { "sum" };
         let wgsl = format!(
             "\
-struct Params {{ iterations: u32, workgroups: u32, factor: f32, summand: f32 }}
-@group(0) @binding(0) var<storage, read_write> sink: array<f32>;
+struct Params {{ iterations: u32, workgroups: u32, {params} }}
+@group(0) @binding(0) var<storage, read_write> sink: array<{element}>;
 @group(0) @binding(1) var<uniform> params: Params;
 
 @compute @workgroup_size({WORKGROUP_INVOCATIONS})
 fn {name}(@builtin(global_invocation_id) gid: vec3<u32>) {{
-    let seed = f32(gid.x);
-    let m = {ty}(params.factor);
+    let seed = {element}(gid.x);
+    let m = {factor}(params.factor);
     let s = {ty}(params.summand);
 {declare}    for (var i = 0u; i < params.iterations; i += 1u) {{
 {body}    }}
     let sum = {sum};
     let total = {total};
-    if (total == -1.0) {{
+    if (total == {never}) {{
         sink[0] = total;
     }}
 }}
-"
+",
+            factor = if element == "i32" { "u32" } else { ty },
         );
         let invocations = Formula::Param(1) * u64::from(WORKGROUP_INVOCATIONS).into();
         KernelSource {
@@ -130,7 +193,7 @@ fn {name}(@builtin(global_invocation_id) gid: vec3<u32>) {{
             overrides: Vec::new(),
             workgroup_bytes: 0,
             features: WgslFeatures::default(),
-            flops: Formula::Param(0) * invocations * self.flops_per_iteration().into(),
+            flops: Formula::Param(0) * invocations * ops_per_iteration.into(),
             bytes: 0.into(),
             max_iterations: Formula::Param(0) + 1.into(),
         }
@@ -285,6 +348,7 @@ fn probe_tiny() {
 pub fn all() -> Vec<KernelSource> {
     let mut all = vec![loop_bound(), tiny()];
     all.extend(FmaVariant::all().into_iter().map(FmaVariant::kernel));
+    all.push(packed_dot(4));
     all.extend(Traffic::ALL.map(|traffic| bandwidth(traffic, false)));
     all
 }

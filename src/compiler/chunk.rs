@@ -202,7 +202,7 @@ fn operand_splits(graph: &Graph, id: NodeId, operand: usize) -> Option<bool> {
             }
         }
         Prim::Reduce { axes, .. } => same((0..inner.len()).filter(|d| !axes.contains(d)).nth(axis)?),
-        Prim::Dot => match (axis, operand) {
+        Prim::Dot | Prim::DotI8 => match (axis, operand) {
             (0, _) => same(0),
             (1, 0) => same(1),
             (1, _) => Some(false),

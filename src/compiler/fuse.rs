@@ -140,7 +140,7 @@ impl Fuser<'_> {
     fn kind(&self, id: NodeId) -> GroupKind {
         match &self.graph.node(id).op {
             Op::Prim(Prim::Reduce { .. }) => GroupKind::Reduce,
-            Op::Prim(Prim::Dot | Prim::Attention { .. } | Prim::Conv { .. }) => GroupKind::Hero(id),
+            Op::Prim(Prim::Dot | Prim::DotI8 | Prim::Attention { .. } | Prim::Conv { .. }) => GroupKind::Hero(id),
             Op::Prim(Prim::Scan { .. } | Prim::Argsort { .. } | Prim::MergeRuns { .. } | Prim::SearchSorted | Prim::Segment { .. }) => {
                 GroupKind::Serial(id)
             }
@@ -224,7 +224,7 @@ impl Fuser<'_> {
         if self.needs_no_memory(id) {
             return Ok(());
         }
-        if several && !view {
+        if several && !view && !self.unpacks(id) {
             return Err("several kernels use it; stored once, it is computed once".into());
         }
         if self.mode == Mode::Eager && !view && node.origin != self.graph.node(root).origin {
@@ -352,6 +352,10 @@ impl Fuser<'_> {
         if !simple || is_heavy(node) {
             return Err("it costs too much to be computed at each load of the matrix product, convolution or attention".into());
         }
+        // What is packed in memory is read so, however often.
+        if self.unpacks(id) {
+            return Ok(());
+        }
         // A value that another kernel computes anyway takes this operation as its epilogue.
         let upstream = |i: &NodeId| {
             let base = self.base(*i);
@@ -374,6 +378,25 @@ impl Fuser<'_> {
             return Ok(());
         }
         Err("a sort or a search would compute it at each comparison".into())
+    }
+
+    /// Whether a value is taken out of words (U32) that hold several elements each, what it is computed from having at most half its bytes; or is
+    /// computed from nothing in memory.
+    fn unpacks(&self, id: NodeId) -> bool {
+        let (mut open, mut seen, mut bytes, mut words) = (vec![id], BTreeSet::new(), 0u64, false);
+        while let Some(next) = open.pop() {
+            let node = self.graph.node(next);
+            if seen.len() > MAX_MEMBERS || !seen.insert(next) || is_free(node) {
+                continue;
+            }
+            if is_leaf(node) || self.kind(next) != GroupKind::Map {
+                bytes = bytes.saturating_add(node.ty.num_bytes());
+                words |= node.ty.dtype == DType::U32;
+            } else {
+                open.extend(&node.inputs);
+            }
+        }
+        (words || bytes == 0) && bytes.saturating_mul(2) <= self.graph.ty(id).num_bytes()
     }
 
     /// Whether a node is a view of a value that is written out wherever it is used.
@@ -414,7 +437,7 @@ impl Fuser<'_> {
                 }
                 scores * node.ty.shape[2] as u64
             }
-            Op::Prim(Prim::Dot) => node.ty.num_elems() as u64 * self.graph.ty(node.inputs[0]).shape[2] as u64,
+            Op::Prim(Prim::Dot | Prim::DotI8) => node.ty.num_elems() as u64 * self.graph.ty(node.inputs[0]).shape[2] as u64,
             _ => node.ty.num_elems() as u64 * self.graph.ty(node.inputs[1]).shape[1..].iter().product::<usize>() as u64,
         };
         multiplications / 8 / elems

@@ -32,6 +32,8 @@ pub struct Probes {
     pub fma_best: String,
     /// All sixteen.
     pub fma: Vec<FmaProbe>,
+    /// Best rate of dot products of four signed bytes, in 10^9 operations a second: eight each.
+    pub dot4_gops: f64,
     /// One buffer read.
     pub read_gbps: [f64; 2],
     /// One buffer written.
@@ -49,10 +51,16 @@ pub struct Probes {
 /// Sizes of the buffers that bandwidth is measured with.
 pub const BANDWIDTH_BYTES: [u64; 2] = [16 << 20, 128 << 20];
 
-/// Floating-point operations of one invocation of an FMA kernel.
-const FMA_FLOPS: u64 = 1 << 16;
-/// Shortest time, in nanoseconds, that counts as a measurement of an FMA kernel; shorter ones get more work.
-const FMA_MIN_NS: u64 = 4_000_000;
+/// Operations of one invocation of a kernel that measures a rate of arithmetic.
+const RATE_OPS: u64 = 1 << 16;
+/// Factor and summand of multiply-adds: a factor below 1 and a positive summand, so that chains neither overflow nor sink into subnormals.
+const FMA_OPERANDS: [u32; 2] = [0.75f32.to_bits(), 0.5f32.to_bits()];
+/// The same of dot products: a word of four bytes, and a number that keeps the bits of chains changing.
+const DOT_OPERANDS: [u32; 2] = [0x0305_fd07, 0x3579_bdf1];
+/// Chains of the kernels that measure dot products.
+const DOT_CHAINS: [u32; 3] = [2, 4, 8];
+/// Shortest time, in nanoseconds, that counts as a measurement of a rate; shorter ones get more work.
+const RATE_MIN_NS: u64 = 4_000_000;
 /// Runs of which the median is taken.
 const RUNS: usize = 5;
 /// Time, in nanoseconds, after which a probe makes no more runs than it needs.
@@ -68,8 +76,14 @@ impl Probes {
         let mut fma = Vec::new();
         for variant in variants {
             let kernel = Arc::new(variant.kernel());
-            fma.push(FmaProbe { name: kernel.name.clone(), gflops: fma_gflops(device, variant, &kernel)? });
+            fma.push(FmaProbe { name: kernel.name.clone(), gflops: rate(device, variant.flops_per_iteration(), &kernel, FMA_OPERANDS)? });
             part.advance(1)?;
+        }
+        let mut dot4_gops = 0.0f64;
+        for chains in DOT_CHAINS {
+            let kernel = Arc::new(probes::packed_dot(chains));
+            let rate = rate(device, probes::packed_dot_ops_per_iteration(chains), &kernel, DOT_OPERANDS)?;
+            dot4_gops = dot4_gops.max(rate);
         }
         let best = fma.iter().max_by(|a, b| a.gflops.total_cmp(&b.gflops));
         let best = best.cloned().ok_or_else(|| Error::internal("no FMA probe ran"))?;
@@ -93,6 +107,7 @@ impl Probes {
             fma_gflops: best.gflops,
             fma_best: best.name,
             fma,
+            dot4_gops,
             read_gbps,
             write_gbps,
             copy_gbps,
@@ -103,11 +118,10 @@ impl Probes {
     }
 }
 
-fn fma_gflops(device: &Device, variant: FmaVariant, kernel: &Arc<KernelSource>) -> Result<f64> {
+/// 10^9 operations a second of a kernel that does nothing but arithmetic.
+fn rate(device: &Device, ops_per_iteration: u64, kernel: &Arc<KernelSource>, [factor, summand]: [u32; 2]) -> Result<f64> {
     let bound = device.info().limits.max_loop_iterations.unwrap_or(u64::MAX);
-    let iterations = (FMA_FLOPS / variant.flops_per_iteration()).min(bound.saturating_sub(1)) as u32;
-    // A factor below 1 and a positive summand: the chains neither overflow nor sink into subnormals.
-    let (factor, summand) = (0.75f32.to_bits(), 0.5f32.to_bits());
+    let iterations = (RATE_OPS / ops_per_iteration).min(bound.saturating_sub(1)) as u32;
     let mut workgroups: u32 = 64;
     loop {
         let mut plan = ExecutionPlan::new();
@@ -118,8 +132,8 @@ fn fma_gflops(device: &Device, variant: FmaVariant, kernel: &Arc<KernelSource>) 
         executor.profile(&[])?;
         let ns = time_ns(&executor)?;
         let most = device.info().limits.max_workgroups_per_dim;
-        if ns < FMA_MIN_NS && workgroups < most {
-            let factor = (FMA_MIN_NS / ns.max(1) + 1).clamp(2, 64) as u32;
+        if ns < RATE_MIN_NS && workgroups < most {
+            let factor = (RATE_MIN_NS / ns.max(1) + 1).clamp(2, 64) as u32;
             workgroups = workgroups.saturating_mul(factor).min(most);
             continue;
         }

@@ -119,6 +119,9 @@ pub enum Prim {
     },
     /// Batched matrix product of f32: `[b, m, k] x [b, k, n] -> [b, m, n]`.
     Dot,
+    /// Batched matrix product of signed bytes, four of which lie in a word (U32), the first in its low bits, along the contracted axis:
+    /// `[b, m, words] x [b, words, n] -> [b, m, n]` (I32), exact while `|sum| < 2^31`; past that it wraps.
+    DotI8,
     /// Attention of f32: `(q [b, l, e], k [b, s, e], v [b, s, f], mask [b, l, s] (optional)) -> [b, l, f]`, the softmax of
     /// `scale * q k^T + mask` times `v`. A mask of Bool keeps where true, of f32 is added. A row with everything masked is 0.
     Attention {

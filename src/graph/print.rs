@@ -49,7 +49,7 @@ pub(crate) fn attributes(op: &Op) -> String {
             Prim::Unary(UnaryOp::Decode(format)) => format.to_string(),
             Prim::Unary(UnaryOp::Encode(format, rounding, overflow)) => format!("{format} {} {}", rounding.name(), overflow.name()),
             Prim::Binary(BinaryOp::EncodeStochastic(format, overflow)) => format!("{format} {}", overflow.name()),
-            Prim::Unary(_) | Prim::Binary(_) | Prim::Select | Prim::Dot | Prim::SearchSorted => String::new(),
+            Prim::Unary(_) | Prim::Binary(_) | Prim::Select | Prim::Dot | Prim::DotI8 | Prim::SearchSorted => String::new(),
             Prim::Attention { scale, causal } => format!("scale={:?} causal={causal}", scale.get()),
             Prim::Custom(call) => call.summary(),
             Prim::Cast(dtype) => dtype.to_string(),

@@ -6,6 +6,7 @@
 mod activation;
 mod elementwise;
 mod indexing;
+mod integer;
 mod layers;
 mod loss;
 mod movement;
@@ -174,8 +175,10 @@ fn is_standard(domain: Option<&str>) -> bool {
 
 fn handler(node: &NodeProto) -> Option<Handler> {
     let op = node.op_type.as_deref().unwrap_or_default();
-    if !is_standard(node.domain.as_deref()) {
-        return None;
+    match node.domain.as_deref() {
+        domain if is_standard(domain) => {}
+        Some(integer::MICROSOFT) => return integer::microsoft(op),
+        _ => return None,
     }
     elementwise::handler(op)
         .or_else(|| activation::handler(op))
@@ -187,6 +190,7 @@ fn handler(node: &NodeProto) -> Option<Handler> {
         .or_else(|| recurrent::handler(op))
         .or_else(|| loss::handler(op))
         .or_else(|| quantize::handler(op))
+        .or_else(|| integer::handler(op))
 }
 
 /// Lists all operators no handler knows.

@@ -300,6 +300,8 @@ pub fn cases() -> Vec<OpCase> {
     super::recurrent::cases(&mut cases);
     super::random::cases(&mut cases);
     super::formats::cases(&mut cases);
+    super::packing::cases(&mut cases);
+    super::integer::cases(&mut cases);
     for case in half_cases(&cases.list) {
         cases.add(case.op, case.tolerance, case.inputs);
     }

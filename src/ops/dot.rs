@@ -1,14 +1,15 @@
 //! Matrix products.
 
 use super::call::Call;
-use super::cases::{Cases, floats, halves};
-use super::elementwise::ElementwiseOps;
+use super::cases::{Cases, floats, halves, uniform};
+use super::elementwise::{ElementwiseOps, wrap};
 use super::tolerance::Tolerance;
 use super::value::Value;
 use super::{RefTensor, broadcast_shapes};
 use crate::error::{Error, Result};
 use crate::graph::{BinaryOp, Composite, GraphBuilder, NodeId, Op, Prim, TensorType};
 use crate::tensor::num_elems;
+use kernels_gen::DType;
 use rayon::prelude::*;
 
 pub(super) fn infer_dot(call: &Call) -> Result<TensorType> {
@@ -35,24 +36,51 @@ pub(super) fn dot(a: &RefTensor, b: &RefTensor, ty: TensorType) -> RefTensor {
     RefTensor { dtype: ty.dtype, shape: ty.shape, data }
 }
 
+pub(super) fn infer_dot_i8(call: &Call) -> Result<TensorType> {
+    let [a, b] = call.operands(["a", "b"])?;
+    call.dtype("a", a, &[DType::U32])?;
+    call.dtype("b", b, &[DType::U32])?;
+    match (&a.shape[..], &b.shape[..]) {
+        (&[batch, m, k], &[batch_b, k_b, n]) if batch == batch_b && k == k_b => Ok(TensorType::new(DType::I32, [batch, m, n])),
+        _ => Err(call.misfit("its operands must be words [b, m, k] and [b, k, n] with equal b and k")),
+    }
+}
+
+/// The sum of the products of the signed bytes of two words.
+pub(crate) fn dot_i8_words(x: f64, y: f64) -> f64 {
+    let (x, y) = ((x as u32).to_le_bytes(), (y as u32).to_le_bytes());
+    x.iter().zip(y).map(|(&x, y)| f64::from(x as i8) * f64::from(y as i8)).sum()
+}
+
+pub(super) fn dot_i8(a: &RefTensor, b: &RefTensor, ty: TensorType) -> RefTensor {
+    let (m, k, n) = (a.shape[1], a.shape[2], b.shape[2]);
+    let element = |i: usize| {
+        let (batch, row, column) = (i / (m * n), i / n % m, i % n);
+        let sum: f64 = (0..k).map(|p| dot_i8_words(a.data[(batch * m + row) * k + p], b.data[(batch * k + p) * n + column])).sum();
+        wrap(DType::I32, sum as i64)
+    };
+    let data = (0..ty.num_elems()).into_par_iter().map(element).collect();
+    RefTensor { dtype: ty.dtype, shape: ty.shape, data }
+}
+
 /// Matrix product by the rules of NumPy: leading dimensions broadcast, an operand of rank 1 is a row (left) or column (right) whose
 /// dimension of size 1 vanishes from the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatMul;
 
 /// The shapes of a NumPy matrix product.
-struct MatMulShapes {
-    batch_a: Vec<usize>,
-    batch_b: Vec<usize>,
-    batch: Vec<usize>,
-    m: usize,
-    k: usize,
-    n: usize,
+pub(super) struct MatMulShapes {
+    pub batch_a: Vec<usize>,
+    pub batch_b: Vec<usize>,
+    pub batch: Vec<usize>,
+    pub m: usize,
+    pub k: usize,
+    pub n: usize,
     /// Shape of the result, without the dimensions that vanish.
-    result: Vec<usize>,
+    pub result: Vec<usize>,
 }
 
-fn matmul_shapes(a: &[usize], b: &[usize]) -> Option<MatMulShapes> {
+pub(super) fn matmul_shapes(a: &[usize], b: &[usize]) -> Option<MatMulShapes> {
     let (batch_a, m, k) = match a {
         [] => return None,
         [k] => (&[][..], 1, *k),
@@ -68,6 +96,32 @@ fn matmul_shapes(a: &[usize], b: &[usize]) -> Option<MatMulShapes> {
     result.extend((a.len() > 1).then_some(m));
     result.extend((b.len() > 1).then_some(n));
     Some(MatMulShapes { batch_a: batch_a.to_vec(), batch_b: batch_b.to_vec(), batch, m, k, n, result })
+}
+
+/// A NumPy matrix product of operands of some `shapes` by a `product` of operands `[b, m, k]` and `[b, k, n]`.
+pub(super) fn batched(
+    builder: &mut GraphBuilder,
+    a: NodeId,
+    b: NodeId,
+    shapes: MatMulShapes,
+    product: impl FnOnce(&mut GraphBuilder, [NodeId; 2]) -> Result<NodeId>,
+) -> Result<NodeId> {
+    let MatMulShapes { batch_a, batch_b, batch, m, k, n, result } = shapes;
+    let operands = if batch_b.iter().all(|&d| d == 1) {
+        // One right-hand matrix for all: the rows of all left-hand matrices are one tall matrix.
+        let rows = num_elems(&batch_a)? * m;
+        [builder.reshape(a, &[1, rows, k])?, builder.reshape(b, &[1, k, n])?]
+    } else {
+        let total = num_elems(&batch)?;
+        let mut flat = |x: NodeId, own: &[usize], rows: usize, columns: usize| {
+            let matrices = builder.reshape(x, &[own, &[rows, columns]].concat())?;
+            let repeated = builder.broadcast_to(matrices, &[&batch[..], &[rows, columns]].concat())?;
+            builder.reshape(repeated, &[total, rows, columns])
+        };
+        [flat(a, &batch_a, m, k)?, flat(b, &batch_b, k, n)?]
+    };
+    let product = product(builder, operands)?;
+    builder.reshape(product, &result)
 }
 
 impl Composite for MatMul {
@@ -93,23 +147,7 @@ impl Composite for MatMul {
         let &[a, b] = inputs else { return Err(Error::internal("MatMul without two operands")) };
         let (shape_a, shape_b) = (builder.shape(a), builder.shape(b));
         let shapes = matmul_shapes(&shape_a, &shape_b).ok_or_else(|| Error::internal("MatMul of operands that do not fit"))?;
-        let MatMulShapes { batch_a, batch_b, batch, m, k, n, result } = shapes;
-        let product = if batch_b.iter().all(|&d| d == 1) {
-            // One right-hand matrix for all: the rows of all left-hand matrices are one tall matrix.
-            let rows = num_elems(&batch_a)? * m;
-            let (a, b) = (builder.reshape(a, &[1, rows, k])?, builder.reshape(b, &[1, k, n])?);
-            builder.add(Prim::Dot, &[a, b])?
-        } else {
-            let total = num_elems(&batch)?;
-            let mut flat = |x: NodeId, own: &[usize], rows: usize, columns: usize| {
-                let matrices = builder.reshape(x, &[own, &[rows, columns]].concat())?;
-                let repeated = builder.broadcast_to(matrices, &[&batch[..], &[rows, columns]].concat())?;
-                builder.reshape(repeated, &[total, rows, columns])
-            };
-            let (a, b) = (flat(a, &batch_a, m, k)?, flat(b, &batch_b, k, n)?);
-            builder.add(Prim::Dot, &[a, b])?
-        };
-        builder.reshape(product, &result)
+        batched(builder, a, b, shapes, |builder, operands| builder.add(Prim::Dot, &operands))
     }
 
     fn reference(&self, inputs: &[&RefTensor]) -> Result<RefTensor> {
@@ -265,6 +303,20 @@ pub(super) fn cases(cases: &mut Cases) {
         cases.add(Prim::Dot, norm, vec![halves(&[b, m, k]), halves(&[b, k, n])]);
     }
     cases.add(Prim::Dot, norm, vec![halves(&[2, 33, 20]).reversed(), halves(&[2, 20, 36]).reversed()]);
+    let words = |shape: &[usize]| uniform(DType::U32, shape, 0.0, f64::from(u32::MAX));
+    for &(b, m, k, n) in &[
+        (1usize, 1usize, 1usize, 1usize),
+        (2, 7, 5, 3),
+        (1, 65, 33, 36),
+        (1, 1, 70, 40),
+        (1, 40, 65, 1),
+        (1, 4, 0, 5),
+        (0, 3, 4, 5),
+        (1, 96, 16, 64),
+    ] {
+        cases.add(Prim::DotI8, Tolerance::Exact, vec![words(&[b, m, k]), words(&[b, k, n])]);
+        cases.add(Prim::DotI8, Tolerance::Exact, vec![words(&[b, m, k]), words(&[b, k, n]).reversed()]);
+    }
     for (a, b) in [
         (&[5usize] as &[usize], &[5usize] as &[usize]),
         (&[5], &[5, 7]),

@@ -87,6 +87,7 @@ fn moves(prim: &Prim) -> bool {
         | Prim::Binary(_)
         | Prim::Reduce { .. }
         | Prim::Dot
+        | Prim::DotI8
         | Prim::Attention { .. }
         | Prim::Conv { .. }
         | Prim::Scan { .. }

@@ -17,9 +17,11 @@ pub mod formats;
 pub mod gather;
 mod half;
 pub mod indexing;
+pub mod integer;
 pub mod loss;
 pub mod math;
 pub mod norm;
+pub mod packing;
 pub mod pool;
 pub mod random;
 pub mod recurrent;
@@ -62,9 +64,11 @@ pub mod prelude {
     pub use super::formats::FormatOps;
     pub use super::gather::GatherOps;
     pub use super::indexing::IndexingOps;
+    pub use super::integer::IntegerOps;
     pub use super::loss::LossOps;
     pub use super::math::MathOps;
     pub use super::norm::NormOps;
+    pub use super::packing::PackingOps;
     pub use super::pool::PoolOps;
     pub use super::random::RandomOps;
     pub use super::recurrent::RecurrentOps;
@@ -102,6 +106,7 @@ pub fn name(op: &Op) -> &'static str {
             Prim::Reduce { op: ReduceOp::Max, .. } => "ReduceMax",
             Prim::Reduce { op: ReduceOp::Min, .. } => "ReduceMin",
             Prim::Dot => "Dot",
+            Prim::DotI8 => "DotI8",
             Prim::Attention { .. } => "Attention",
             Prim::Conv { .. } => "Conv",
             Prim::Custom(_) => "Custom",
@@ -208,6 +213,7 @@ fn infer_prim(prim: &Prim, call: &Call) -> Result<TensorType> {
         Prim::Concat { axis } => shape::infer_concat(call, *axis),
         Prim::Reduce { op, axes } => reduce::infer_reduce(call, *op, axes),
         Prim::Dot => dot::infer_dot(call),
+        Prim::DotI8 => dot::infer_dot_i8(call),
         Prim::Attention { .. } => attention::infer_attention(call),
         Prim::Conv { strides, pads_low, pads_high, dilations, groups } => {
             conv::infer_conv(call, &conv::ConvSpec::new(strides, pads_low, pads_high, dilations, *groups))

@@ -116,6 +116,7 @@ fn unrounded(op: &Op, inputs: &[&RefTensor], ty: TensorType) -> Result<RefTensor
         Prim::Concat { axis } => shape::concat(inputs, *axis, ty),
         Prim::Reduce { op, axes } => reduce::reduce(*op, inputs[0], axes),
         Prim::Dot => dot::dot(inputs[0], inputs[1], ty),
+        Prim::DotI8 => dot::dot_i8(inputs[0], inputs[1], ty),
         Prim::Attention { scale, causal } => attention::attention(inputs, *scale, *causal, ty)?,
         Prim::Conv { strides, pads_low, pads_high, dilations, groups } => {
             conv::conv(inputs[0], inputs[1], &conv::ConvSpec::new(strides, pads_low, pads_high, dilations, *groups), ty)

@@ -47,6 +47,7 @@ impl Report {
         self.field("clock", "clock of the probes", probes.clock.name(), "");
         self.field("rows_clock", "clock of the rows", "host", "");
         self.field("probed_fma_gflops", "multiply-adds", probes.fma_gflops, "GFLOP/s");
+        self.field("probed_dot4_gops", "dot products of four bytes", probes.dot4_gops, "10^9 operations a second");
         self.field("probed_read_gbps", "read", probes.read_gbps[0], "GB/s");
         self.field("probed_write_gbps", "write", probes.write_gbps[0], "GB/s");
         self.field("probed_copy_gbps", "copy", probes.copy_gbps[0], "GB/s");

@@ -2,7 +2,7 @@
 
 use crate::heroes::attention::{self, AttentionProblem};
 use crate::heroes::conv::{self, ConvProblem};
-use crate::heroes::gemm::{self, GemmProblem, VecAxis};
+use crate::heroes::gemm::{self, GemmProblem, Terms, VecAxis};
 use crate::heroes::tiles;
 use crate::{Binding, BindingKind, KernelSource, Result, Target};
 
@@ -24,7 +24,7 @@ pub(super) fn products(target: &Target) -> Result<Vec<KernelSource>> {
     let mut all = Vec::new();
     for config in &tiles::gemm_rows(target) {
         for (m, n, k, a_vec, b_vec) in [(100, 60, 36, VecAxis::K, VecAxis::Free), (33, 17, 7, VecAxis::None, VecAxis::None)] {
-            let problem = GemmProblem { batch: 2, m, n, k, a_vec, b_vec, store_vec: n % 4 == 0 };
+            let problem = GemmProblem { terms: Terms::F32, batch: 2, m, n, k, a_vec, b_vec, store_vec: n % 4 == 0, runs: [false; 2] };
             let [x, y] = config.workgroup;
             let tile = format!("{}x{}x{}_{x}x{y}", config.tile_m, config.tile_n, config.tile_k);
             let name = format!("sample_gemm_{tile}_{}_{m}x{n}x{k}", config.sharing);

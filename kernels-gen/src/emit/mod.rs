@@ -147,20 +147,25 @@ pub struct Functions {
 /// Emits functions over one code.
 pub fn functions(code: &Code, functions: &[Function], numerics: Numerics) -> Functions {
     let bodies: Vec<&Vec<Stmt>> = functions.iter().map(|f| &f.body).collect();
-    let results: Vec<_> = functions.iter().filter_map(|f| f.result).collect();
+    let results: Vec<_> = functions.iter().flat_map(|f| &f.results).copied().collect();
     let mut emitter = Emitter::new(code, numerics, &bodies, &results);
     let mut text = String::new();
     for function in functions {
-        let result = function.result.map_or(String::new(), |r| format!(" -> {}", code.exprs[r.0 as usize].1.wgsl()));
+        let ty = function.results.first().map(|r| code.exprs[r.0 as usize].1.wgsl());
+        let array = ty.as_ref().map(|ty| format!("array<{ty}, {}>", function.results.len()));
+        let returned = if function.results.len() > 1 { array.clone() } else { ty };
+        let result = returned.map_or(String::new(), |ty| format!(" -> {ty}"));
         let _ = writeln!(text, "fn {}({}){result} {{", function.name, function.params.join(", "));
         emitter.enter();
         for (var, value) in &function.vars {
             emitter.line(&format!("let v{} = {value};", var.id.0));
         }
         emitter.body(&function.body);
-        if let Some(result) = function.result {
-            let value = emitter.expr(result);
-            emitter.line(&format!("return {value};"));
+        let values: Vec<String> = function.results.iter().map(|r| emitter.expr(*r)).collect();
+        match (&values[..], array) {
+            ([], _) | (_, None) => {}
+            ([value], _) => emitter.line(&format!("return {value};")),
+            (_, Some(array)) => emitter.line(&format!("return {array}({});", values.join(", "))),
         }
         emitter.leave();
         text.push_str(&std::mem::take(&mut emitter.out));

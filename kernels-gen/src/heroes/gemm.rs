@@ -1,4 +1,5 @@
-//! Matrix product `C[b, i, j] = sum over k of A[b, i, k] * B[b, k, j]`, accumulated in f32.
+//! Matrix product `C[b, i, j] = sum over k of A[b, i, k] * B[b, k, j]`, accumulated in f32; or of words of four signed bytes each, whose
+//! products are added up in i32 ([`Terms`]). For those read `u32` where the table below says that holes load `f32`, and `i32` where they store it.
 //!
 //! Holes (`u32` indices, always in range):
 //!
@@ -8,10 +9,12 @@
 //! | `load_a(b, i, k) -> vec4<f32>` | `A[b, i, k..k+4]` for [`VecAxis::K`], `A[b, i..i+4, k]` for [`VecAxis::Free`] | unless `a_vec` is `None` |
 //! | `load_b1(b, k, j) -> f32` | `B[b, k, j]` | always |
 //! | `load_b(b, k, j) -> vec4<f32>` | `B[b, k..k+4, j]` for [`VecAxis::K`], `B[b, k, j..j+4]` for [`VecAxis::Free`] | unless `b_vec` is `None` |
+//! | `load_a_run(b, i, k) -> array<vec4<f32>, 8>` | `A[b, i, k..k+32]` | if `runs[0]` |
+//! | `load_b_run(b, k, j) -> array<vec4<f32>, 8>` | `B[b, k..k+32, j]` | if `runs[1]` |
 //! | `store1(b, i, j, v: f32)` | writes the result `v` | unless all rows are stored by `store` |
 //! | `store(b, i, j, v: vec4<f32>)` | writes the results `j..j+4` | if `store_vec` |
 //!
-//! Vector holes are called with the vectorised index a multiple of 4.
+//! Vector holes are called with the vectorised index a multiple of 4, those of runs with k a multiple of 32.
 
 mod split;
 mod staged;
@@ -34,16 +37,45 @@ pub enum VecAxis {
     Free,
 }
 
+/// What is multiplied and added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Terms {
+    /// Products of f32, in f32.
+    F32,
+    /// The four products of the signed bytes of two words, in i32.
+    I8,
+}
+
+impl Terms {
+    /// WGSL type of an operand's element.
+    fn operand(self) -> &'static str {
+        match self {
+            Terms::F32 => "f32",
+            Terms::I8 => "u32",
+        }
+    }
+
+    /// WGSL type of a sum.
+    fn sum(self) -> &'static str {
+        match self {
+            Terms::F32 => "f32",
+            Terms::I8 => "i32",
+        }
+    }
+}
+
 /// Sizes of a matrix product and how its operands can be read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GemmProblem {
+    /// What is multiplied.
+    pub terms: Terms,
     /// Number of products; operands with fewer matrices are broadcast by their holes.
     pub batch: u32,
     /// Rows of A and C.
     pub m: u32,
     /// Columns of B and C.
     pub n: u32,
-    /// Contracted size; 0 gives zeros, which still pass through the epilogue.
+    /// Contracted size, in words for [`Terms::I8`]; 0 gives zeros, which still pass through the epilogue.
     pub k: u32,
     /// Vector axis of A.
     pub a_vec: VecAxis,
@@ -51,7 +83,13 @@ pub struct GemmProblem {
     pub b_vec: VecAxis,
     /// Whether four results of a row can be written at once.
     pub store_vec: bool,
+    /// Whether A and B, where their vector axis is k, can be read by [`RUN`] steps with fewer loads than by four: several of their elements
+    /// share a word.
+    pub runs: [bool; 2],
 }
+
+/// Steps of k that the hole of a run gives.
+pub const RUN: u32 = 32;
 
 /// Tile sizes of a matrix product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,15 +109,18 @@ pub struct GemmConfig {
 }
 
 impl GemmProblem {
-    /// Floating-point operations, two a multiplication and addition.
+    /// Operations, two a multiplication and addition.
     pub fn flops(&self) -> u64 {
-        [self.m, self.n, self.k].iter().fold(2 * u64::from(self.batch), |f, d| f.saturating_mul(u64::from(*d)))
+        let each = if self.terms == Terms::I8 { 8 } else { 2 };
+        [self.m, self.n, self.k].iter().fold(each * u64::from(self.batch), |f, d| f.saturating_mul(u64::from(*d)))
     }
 
     /// What problems share whose fastest configuration is taken to be one.
     pub fn class(&self) -> String {
         let [batch, m, n, k] = [self.batch, self.m, self.n, self.k].map(size_class);
-        format!("{batch}x{m}x{n}x{k} a:{:?} b:{:?} store:{}", self.a_vec, self.b_vec, if self.store_vec { 4 } else { 1 })
+        let [a, b] = self.runs.map(|run| if run { " packed" } else { "" });
+        let terms = if self.terms == Terms::I8 { "i8 " } else { "" };
+        format!("{terms}{batch}x{m}x{n}x{k} a:{:?}{a} b:{:?}{b} store:{}", self.a_vec, self.b_vec, if self.store_vec { 4 } else { 1 })
     }
 
     /// The problem with vector axes kept only where sizes are whole vectors.
@@ -89,8 +130,14 @@ impl GemmProblem {
             a_vec: keep(self.a_vec, self.m),
             b_vec: keep(self.b_vec, self.n),
             store_vec: self.store_vec && self.n.is_multiple_of(4),
+            runs: [self.runs[0] && self.a_vec == VecAxis::K, self.runs[1] && self.b_vec == VecAxis::K],
             ..self.clone()
         }
+    }
+
+    /// Whether an operand is read by runs, where the configuration takes whole ones.
+    pub fn packed(&self) -> bool {
+        self.runs.contains(&true)
     }
 }
 
@@ -294,6 +341,12 @@ impl Generator<'_> {
 
     fn entry(mut self, entry: &str, tiles: u64) -> String {
         let [x, y] = self.c.workgroup;
+        if self.p.terms == Terms::I8 {
+            self.text.line("fn dot_4(a: u32, b: vec4<u32>, c: vec4<i32>) -> vec4<i32> {");
+            let dots: Vec<String> = ["x", "y", "z", "w"].iter().map(|c| format!("dot4I8Packed(a, b.{c})")).collect();
+            self.text.line(format!("return c + vec4<i32>({});", dots.join(", ")));
+            self.text.line("}");
+        }
         self.partial_sums();
         self.staging();
         self.text.line(format!("@compute @workgroup_size({x}, {y}, 1)"));
@@ -320,7 +373,7 @@ impl Generator<'_> {
         }
         for r in 0..self.c.tile_m {
             for q in 0..self.vecs() {
-                self.text.line(format!("var c{r}_{q} = vec4<f32>();"));
+                self.text.line(format!("var c{r}_{q} = vec4<{}>();", self.p.terms.sum()));
             }
         }
         if self.split() > 1 {
@@ -343,16 +396,54 @@ impl Generator<'_> {
         let whole = self.p.k / step * step;
         if whole > 0 {
             self.text.line(format!("for (var k = 0u; k < {whole}u; k += {step}u) {{"));
-            for part in 0..step / 4 {
-                self.multiply(&format!("k + {}u", part * 4), 4);
-            }
+            self.multiply_step();
             self.text.line("}");
         }
         let mut at = whole;
         while at < self.p.k {
             let steps = (self.p.k - at).min(4);
-            self.multiply(&format!("{at}u"), steps);
+            self.multiply(&format!("{at}u"), steps, None);
             at += steps;
+        }
+    }
+
+    /// Whether A and B are read by runs in the loop over k: where its steps are whole ones.
+    fn reads_runs(&self) -> [bool; 2] {
+        let whole = self.step.is_multiple_of(RUN) && self.c.sharing != Sharing::Workgroup;
+        [self.p.runs[0] && whole && self.c.sharing != Sharing::Subgroup, self.p.runs[1] && whole]
+    }
+
+    /// Multiplies the whole step from `k`.
+    fn multiply_step(&mut self) {
+        let runs = self.reads_runs();
+        for part in 0..self.step / 4 {
+            let (at, place) = (format!("k + {}u", part * 4), part % (RUN / 4));
+            if !runs.contains(&true) {
+                self.multiply(&at, 4, None);
+                continue;
+            }
+            if place == 0 {
+                self.text.line("{");
+                self.load_runs(&at, runs);
+            }
+            self.multiply(&at, 4, Some(place));
+            if place == RUN / 4 - 1 {
+                self.text.line("}");
+            }
+        }
+    }
+
+    /// Loads a run of each of the lane's rows and columns.
+    fn load_runs(&mut self, k: &str, [a, b]: [bool; 2]) {
+        for r in (0..self.c.tile_m).filter(|_| a) {
+            let load = self.hole("a_run", &format!("row{r}"), k);
+            self.text.line(format!("let ra{r} = {load};"));
+        }
+        for q in (0..self.vecs()).filter(|_| b) {
+            for e in 0..4 {
+                let load = self.hole("b_run", &format!("col{q}_{e}"), k);
+                self.text.line(format!("let rb{q}_{e} = {load};"));
+            }
         }
     }
 
@@ -433,23 +524,31 @@ impl Generator<'_> {
         }
     }
 
-    /// Loads and multiplies `steps` (at most 4) values of k from `k`, in a block of its own.
-    fn multiply(&mut self, k: &str, steps: u32) {
+    /// Loads and multiplies `steps` (at most 4) values of k from `k`, in a block of its own; `run` is their place in the runs that are loaded.
+    fn multiply(&mut self, k: &str, steps: u32, run: Option<u32>) {
         self.text.line("{");
         self.text.line(format!("let k0 = {k};"));
-        let b = self.load_b(steps);
+        let [a_run, b_run] = self.reads_runs().map(|reads| run.filter(|_| reads));
+        let b = self.load_b(steps, b_run);
         // Rows are multiplied as soon as they are there, so that arithmetic runs beside the loads of the next ones.
         let width = if self.p.a_vec == VecAxis::Free { 4 } else { 1 };
         let lanes = if self.c.sharing == Sharing::Subgroup { SUBGROUP_LANES } else { 1 };
         for g in 0..self.c.tile_m.div_ceil(width * lanes) {
             let rows = g * width * lanes..self.c.tile_m.min((g + 1) * width * lanes);
-            let a =
-                if self.c.sharing == Sharing::Subgroup { self.load_a_subgroup(g, rows.clone(), steps) } else { self.load_a_lane(g, steps) };
+            let a = if self.c.sharing == Sharing::Subgroup {
+                self.load_a_subgroup(g, rows.clone(), steps)
+            } else {
+                self.load_a_lane(g, steps, a_run)
+            };
             for r in rows {
                 for q in 0..self.vecs() {
                     let mut sum = format!("c{r}_{q}");
                     for step in 0..steps {
-                        sum = format!("fma(vec4<f32>({}), {}, {sum})", a(r, step), b(step, q));
+                        let (a, b) = (a(r, step), b(step, q));
+                        sum = match self.p.terms {
+                            Terms::F32 => format!("fma(vec4<f32>({a}), {b}, {sum})"),
+                            Terms::I8 => format!("dot_4({a}, {b}, {sum})"),
+                        };
                     }
                     self.text.line(format!("c{r}_{q} = {sum};"));
                 }
@@ -459,7 +558,7 @@ impl Generator<'_> {
     }
 
     /// Loads the lane's g-th row of A, or four rows; the result names the element of (row, step).
-    fn load_a_lane(&mut self, g: u32, steps: u32) -> Box<dyn Fn(u32, u32) -> String> {
+    fn load_a_lane(&mut self, g: u32, steps: u32, run: Option<u32>) -> Box<dyn Fn(u32, u32) -> String> {
         match self.p.a_vec {
             VecAxis::Free => {
                 for s in 0..steps {
@@ -469,7 +568,10 @@ impl Generator<'_> {
                 Box::new(move |r, s| format!("a{g}_{s}.{}", component(r)))
             }
             VecAxis::K if steps == 4 => {
-                let load = self.operand("a", &format!("row{g}"), "k0");
+                let load = match run {
+                    Some(place) => format!("ra{g}[{place}u]"),
+                    None => self.operand("a", &format!("row{g}"), "k0"),
+                };
                 self.text.line(format!("let a{g} = {load};"));
                 Box::new(|r, s| format!("a{r}.{}", component(s)))
             }
@@ -518,16 +620,19 @@ impl Generator<'_> {
     }
 
     /// Loads the lane's columns of B; the result names the vector of (step, q).
-    fn load_b(&mut self, steps: u32) -> Box<dyn Fn(u32, u32) -> String> {
+    fn load_b(&mut self, steps: u32, run: Option<u32>) -> Box<dyn Fn(u32, u32) -> String> {
         for q in 0..self.vecs() {
             if self.p.b_vec == VecAxis::K && steps == 4 {
                 for e in 0..4 {
-                    let load = self.operand("b", &format!("col{q}_{e}"), "k0");
+                    let load = match run {
+                        Some(place) => format!("rb{q}_{e}[{place}u]"),
+                        None => self.operand("b", &format!("col{q}_{e}"), "k0"),
+                    };
                     self.text.line(format!("let b{q}_{e} = {load};"));
                 }
                 for s in 0..steps {
                     let of = |e| format!("b{q}_{e}.{}", component(s));
-                    self.text.line(format!("let v{s}_{q} = vec4<f32>({}, {}, {}, {});", of(0), of(1), of(2), of(3)));
+                    self.text.line(format!("let v{s}_{q} = vec4<{}>({}, {}, {}, {});", self.p.terms.operand(), of(0), of(1), of(2), of(3)));
                 }
             } else {
                 for s in 0..steps {
@@ -535,7 +640,7 @@ impl Generator<'_> {
                         self.operand("b", &format!("col{q}"), &format!("k0 + {s}u"))
                     } else {
                         let of = |e| self.operand("b1", &format!("col{q}_{e}"), &format!("k0 + {s}u"));
-                        format!("vec4<f32>({}, {}, {}, {})", of(0), of(1), of(2), of(3))
+                        format!("vec4<{}>({}, {}, {}, {})", self.p.terms.operand(), of(0), of(1), of(2), of(3))
                     };
                     self.text.line(format!("let v{s}_{q} = {value};"));
                 }

@@ -1,6 +1,6 @@
 use super::attention::{self, AttentionProblem};
 use super::conv::{self, ConvProblem};
-use super::gemm::{GemmConfig, GemmProblem, VecAxis, skeleton};
+use super::gemm::{GemmConfig, GemmProblem, Terms, VecAxis, skeleton};
 use super::tiles::Candidates;
 use super::{Sharing, size_class, tiles};
 use crate::source::{Binding, BindingKind, KernelSource};
@@ -50,12 +50,23 @@ fn every_table_row_is_valid_on_its_target() {
         for config in &tiles::gemm_rows(&target) {
             for (i, (m, n, k)) in [(64, 64, 64), (257, 33, 7), (1, 1, 0)].into_iter().enumerate() {
                 for a_vec in axes {
-                    let problem = GemmProblem { batch: 3, m, n, k, a_vec, b_vec: axes[i], store_vec: true };
+                    let problem =
+                        GemmProblem { terms: Terms::F32, batch: 3, m, n, k, a_vec, b_vec: axes[i], store_vec: true, runs: [false; 2] };
                     check(&kernel(&problem, config, &target), &target).expect("valid");
                 }
             }
         }
-        let problem = GemmProblem { batch: 1, m: 64, n: 64, k: 6, a_vec: VecAxis::K, b_vec: VecAxis::Free, store_vec: true };
+        let problem = GemmProblem {
+            terms: Terms::F32,
+            batch: 1,
+            m: 64,
+            n: 64,
+            k: 6,
+            a_vec: VecAxis::K,
+            b_vec: VecAxis::Free,
+            store_vec: true,
+            runs: [false; 2],
+        };
         let mut seen = std::collections::HashSet::new();
         for config in tiles::gemm_rows(&target).into_iter().filter(|c| seen.insert(c.sharing)) {
             validate(&kernel(&problem, &config, &target), &target).expect("every writer takes it");
@@ -68,7 +79,17 @@ fn candidates_are_valid_have_names_of_their_own_and_begin_with_the_choice_of_the
     let unique = |names: &[String]| names.iter().collect::<std::collections::HashSet<_>>().len() == names.len();
     for target in Target::presets() {
         for (m, n, k) in [(257, 333, 6), (1, 5, 0), (1024, 256, 1024)] {
-            let problem = GemmProblem { batch: 1, m, n, k, a_vec: VecAxis::K, b_vec: VecAxis::Free, store_vec: true };
+            let problem = GemmProblem {
+                terms: Terms::F32,
+                batch: 1,
+                m,
+                n,
+                k,
+                a_vec: VecAxis::K,
+                b_vec: VecAxis::Free,
+                store_vec: true,
+                runs: [false; 2],
+            };
             let [likely, all] = [Candidates::Likely, Candidates::All].map(|which| tiles::gemm_candidates(&target, &problem, which));
             assert!(likely[0] == tiles::gemm(&target, &problem) && likely.iter().all(|c| all.contains(c)), "{likely:?}");
             assert!(unique(&all.iter().map(ToString::to_string).collect::<Vec<_>>()), "{all:?}");
@@ -104,7 +125,22 @@ fn sizes_of_a_class_are_close_and_divide_alike() {
 #[test]
 fn large_tiles_are_for_large_products() {
     let target = Target::software();
-    let of = |m, n, k| tiles::gemm(&target, &GemmProblem { batch: 1, m, n, k, a_vec: VecAxis::K, b_vec: VecAxis::Free, store_vec: true });
+    let of = |m, n, k| {
+        tiles::gemm(
+            &target,
+            &GemmProblem {
+                terms: Terms::F32,
+                batch: 1,
+                m,
+                n,
+                k,
+                a_vec: VecAxis::K,
+                b_vec: VecAxis::Free,
+                store_vec: true,
+                runs: [false; 2],
+            },
+        )
+    };
     assert_eq!([of(1024, 1024, 1024).tile_m, of(320, 1024, 1024).tile_m, of(128, 128, 128).tile_m, of(9, 9, 64).tile_m], [64, 64, 32, 8]);
     assert_eq!(of(2048, 2048, 2048).tile_m, 96);
 }
@@ -112,7 +148,8 @@ fn large_tiles_are_for_large_products() {
 #[test]
 fn each_class_of_shapes_has_its_way_of_sharing() {
     let of = |target: &Target, batch, m, n, k| {
-        let problem = GemmProblem { batch, m, n, k, a_vec: VecAxis::K, b_vec: VecAxis::Free, store_vec: true };
+        let problem =
+            GemmProblem { terms: Terms::F32, batch, m, n, k, a_vec: VecAxis::K, b_vec: VecAxis::Free, store_vec: true, runs: [false; 2] };
         tiles::gemm(target, &problem)
     };
     for target in Target::presets() {
@@ -137,7 +174,17 @@ fn each_class_of_shapes_has_its_way_of_sharing() {
 #[test]
 fn text_is_a_function_of_its_arguments() {
     let target = Target::software();
-    let problem = GemmProblem { batch: 1, m: 16, n: 16, k: 16, a_vec: VecAxis::K, b_vec: VecAxis::Free, store_vec: true };
+    let problem = GemmProblem {
+        terms: Terms::F32,
+        batch: 1,
+        m: 16,
+        n: 16,
+        k: 16,
+        a_vec: VecAxis::K,
+        b_vec: VecAxis::Free,
+        store_vec: true,
+        runs: [false; 2],
+    };
     let config = tiles::gemm(&target, &problem);
     assert_eq!(kernel(&problem, &config, &target), kernel(&problem, &config, &target));
 }
@@ -145,7 +192,17 @@ fn text_is_a_function_of_its_arguments() {
 #[test]
 fn impossible_requests_are_errors() {
     let software = Target::software();
-    let problem = GemmProblem { batch: 1, m: 32, n: 32, k: 8, a_vec: VecAxis::None, b_vec: VecAxis::None, store_vec: false };
+    let problem = GemmProblem {
+        terms: Terms::F32,
+        batch: 1,
+        m: 32,
+        n: 32,
+        k: 8,
+        a_vec: VecAxis::None,
+        b_vec: VecAxis::None,
+        store_vec: false,
+        runs: [false; 2],
+    };
     let good = tiles::gemm(&software, &problem);
     let refused = |p: &GemmProblem, c: GemmConfig, t: &Target| skeleton(p, &c, t, "gemm").expect_err("refused").to_string();
     assert!(refused(&problem, GemmConfig { tile_n: 3, ..good }, &software).contains("multiples of 4"));
@@ -153,14 +210,24 @@ fn impossible_requests_are_errors() {
     let wide = GemmConfig { workgroup: [512, 1], sharing: Sharing::Lane, ..good };
     assert!(refused(&problem, wide, &Target::webgpu()).contains("512 invocations"));
     assert!(refused(&GemmProblem { k: u32::MAX, ..problem.clone() }, good, &software).contains("split k"));
-    let many = GemmProblem { batch: u32::MAX, m: 1000, n: 1000, ..problem };
+    let many = GemmProblem { terms: Terms::F32, batch: u32::MAX, m: 1000, n: 1000, ..problem };
     assert!(refused(&many, good, &software).contains("workgroups"));
 }
 
 #[test]
 fn a_long_k_is_unrolled_below_the_loop_bound() {
     let target = Target::software();
-    let problem = GemmProblem { batch: 1, m: 1, n: 1, k: 1_000_003, a_vec: VecAxis::None, b_vec: VecAxis::None, store_vec: false };
+    let problem = GemmProblem {
+        terms: Terms::F32,
+        batch: 1,
+        m: 1,
+        n: 1,
+        k: 1_000_003,
+        a_vec: VecAxis::None,
+        b_vec: VecAxis::None,
+        store_vec: false,
+        runs: [false; 2],
+    };
     let made = skeleton(&problem, &tiles::gemm(&target, &problem), &target, "gemm").expect("unrolled");
     assert!(made.max_iterations <= 65_535, "{}", made.max_iterations);
 }

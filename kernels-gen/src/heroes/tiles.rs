@@ -6,7 +6,7 @@
 use super::Sharing;
 use super::attention::{self, AttentionConfig, AttentionProblem};
 use super::conv::{self, ConvConfig, ConvProblem};
-use super::gemm::{self, GemmConfig, GemmProblem, VecAxis};
+use super::gemm::{self, GemmConfig, GemmProblem, RUN, VecAxis};
 use crate::target::{AdapterClass, Target};
 
 const fn row(tile_m: u32, tile_n: u32, tile_k: u32, workgroup: [u32; 2], sharing: Sharing) -> GemmConfig {
@@ -90,7 +90,36 @@ const GPU_FEW_ALONG_K: &[GemmConfig] = &[
     row(8, 4, 4, [1, 64], Sharing::Split),
 ];
 
-/// More of them, tried by the tuner.
+/// The same where an operand's elements share words: whole runs of them in one step.
+const SOFTWARE_FEW_PACKED: &[GemmConfig] = &[
+    row(1, 8, RUN, [8, 1], Sharing::Split),
+    row(1, 4, RUN, [8, 1], Sharing::Split),
+    row(1, 4, RUN, [1, 8], Sharing::Split),
+    row(2, 4, RUN, [8, 1], Sharing::Split),
+    row(2, 4, RUN, [1, 8], Sharing::Split),
+    row(4, 4, RUN, [8, 1], Sharing::Split),
+    row(4, 4, RUN, [1, 8], Sharing::Split),
+    row(8, 4, RUN, [8, 1], Sharing::Split),
+    row(8, 4, RUN, [1, 8], Sharing::Split),
+];
+const GPU_FEW_PACKED: &[GemmConfig] = &[
+    row(1, 4, RUN, [1, 64], Sharing::Split),
+    row(2, 4, RUN, [1, 64], Sharing::Split),
+    row(4, 4, RUN, [1, 64], Sharing::Split),
+    row(8, 4, RUN, [1, 64], Sharing::Split),
+];
+
+/// More of these, tried by the tuner.
+const SOFTWARE_FEW_PACKED_MORE: &[GemmConfig] =
+    &[row(1, 8, RUN, [1, 8], Sharing::Split), row(1, 16, RUN, [8, 1], Sharing::Split), row(2, 8, RUN, [8, 1], Sharing::Split)];
+const GPU_FEW_PACKED_MORE: &[GemmConfig] = &[
+    row(1, 4, RUN, [4, 16], Sharing::Split),
+    row(1, 4, RUN, [1, 32], Sharing::Split),
+    row(1, 4, RUN, [1, 128], Sharing::Split),
+    row(1, 8, RUN, [1, 64], Sharing::Split),
+];
+
+/// More rows for few rows or columns, tried by the tuner.
 const SOFTWARE_FEW_MORE: &[GemmConfig] = &[
     row(1, 32, 4, [8, 1], Sharing::Split),
     row(1, 8, 8, [8, 1], Sharing::Split),
@@ -129,9 +158,17 @@ fn gemm_few_tables(target: &Target) -> &'static [&'static [GemmConfig]] {
     if target.class == AdapterClass::Software { &[SOFTWARE_FEW] } else { &[GPU_FEW, GPU_FEW_ALONG_K] }
 }
 
+/// The rows for few rows or columns of an operand whose elements share words.
+fn gemm_few_packed(target: &Target) -> &'static [GemmConfig] {
+    if target.class == AdapterClass::Software { SOFTWARE_FEW_PACKED } else { GPU_FEW_PACKED }
+}
+
 /// The table for few rows or columns, where the product has so few.
 fn gemm_few(target: &Target, problem: &GemmProblem) -> Option<&'static [GemmConfig]> {
     let (few, axis) = if problem.n < problem.m { (problem.n, problem.a_vec) } else { (problem.m, problem.b_vec) };
+    if problem.packed() && few <= FEW {
+        return Some(gemm_few_packed(target));
+    }
     let tables = gemm_few_tables(target);
     let which = if axis == VecAxis::K { tables.last() } else { tables.first() };
     which.filter(|_| few <= FEW).copied()
@@ -145,7 +182,7 @@ fn gemm_tiny_table(target: &Target) -> &'static [GemmConfig] {
 /// All rows that a product of some shape may get on a target without a measurement.
 pub fn gemm_rows(target: &Target) -> Vec<GemmConfig> {
     let narrow = if target.class == AdapterClass::Software && target.subgroups { SOFTWARE_SHARED_NARROW } else { &[] };
-    [gemm_table(target), narrow, &gemm_few_tables(target).concat(), gemm_tiny_table(target)].concat()
+    [gemm_table(target), narrow, &gemm_few_tables(target).concat(), gemm_few_packed(target), gemm_tiny_table(target)].concat()
 }
 
 /// The rows of the table for a target, largest tiles first.
@@ -214,9 +251,13 @@ const GPU_MORE: &[GemmConfig] = &[
 pub fn gemm_candidates(target: &Target, problem: &GemmProblem, which: Candidates) -> Vec<GemmConfig> {
     let table = gemm(target, problem);
     let software = target.class == AdapterClass::Software;
+    let packed_on_processor = if problem.packed() { [SOFTWARE_FEW_PACKED, SOFTWARE_FEW_PACKED_MORE] } else { [&[][..]; 2] };
+    let packed_on_gpus = if problem.packed() { [GPU_FEW_PACKED, GPU_FEW_PACKED_MORE] } else { [&[][..]; 2] };
     let on_processor = [SOFTWARE_TINY, SOFTWARE_FEW, SOFTWARE_FEW_MORE, SOFTWARE_SHARED, SOFTWARE, SOFTWARE_MORE];
     let on_gpus = [GPU_TINY, GPU_FEW, GPU_FEW_ALONG_K, GPU_FEW_MORE, GPU, GPU_MORE];
-    let lists = [on_processor, on_gpus].concat();
+    let on_processor = [&packed_on_processor[..], &on_processor].concat();
+    let on_gpus = [&packed_on_gpus[..], &on_gpus].concat();
+    let lists = [&on_processor[..], &on_gpus].concat();
     let likely = if software { &lists[..on_processor.len()] } else { &lists[on_processor.len()..] };
     let lists = if which == Candidates::All { &lists[..] } else { likely };
     let fits = |c: &GemmConfig| {

@@ -264,7 +264,7 @@ pub struct Kernel {
     pub bytes: u64,
 }
 
-/// A WGSL function with one result: what fills the hole of a hero.
+/// A WGSL function: what fills the hole of a hero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// Name.
@@ -275,8 +275,8 @@ pub struct Function {
     pub vars: Vec<(Var, String)>,
     /// Statements before the result.
     pub body: Vec<Stmt>,
-    /// The result, if there is one.
-    pub result: Option<ExprId>,
+    /// The results, of one type: several are an array.
+    pub results: Vec<ExprId>,
 }
 
 /// Whether a loop of this body may end before its last iteration.

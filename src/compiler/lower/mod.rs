@@ -346,6 +346,7 @@ impl<'a> Lowering<'a> {
                 Ok(self.builder.get(local))
             }
             Prim::Dot
+            | Prim::DotI8
             | Prim::Attention { .. }
             | Prim::Conv { .. }
             | Prim::Scan { .. }
@@ -499,6 +500,7 @@ fn flops(graph: &Graph, group: &Group) -> u64 {
         match &node.op {
             Op::Prim(Prim::Unary(_) | Prim::Binary(_) | Prim::Select) => node.ty.num_elems() as u64,
             Op::Prim(Prim::Reduce { .. } | Prim::Scan { .. } | Prim::Segment { .. }) => graph.ty(node.inputs[0]).num_elems() as u64,
+            Op::Prim(Prim::DotI8) => 8 * (node.ty.num_elems() * graph.ty(node.inputs[0]).shape[2]) as u64,
             Op::Prim(Prim::Dot) => 2 * (node.ty.num_elems() * graph.ty(node.inputs[0]).shape[2]) as u64,
             Op::Prim(Prim::Attention { causal, .. }) => hero::attention_problem(graph, node, *causal).map_or(0, |p| p.flops()),
             Op::Prim(Prim::Conv { .. }) => {

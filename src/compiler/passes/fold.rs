@@ -53,7 +53,7 @@ fn one(builder: &mut GraphBuilder, node: &Node, inputs: &[NodeId]) -> Result<Nod
     // A tensor without elements is as good as any other, and a product or an attention over nothing is 0.
     let empty = node.ty.num_elems() == 0 && !inputs.is_empty();
     let nothing = match prim {
-        Prim::Dot => builder.ty(inputs[0]).shape[2] == 0,
+        Prim::Dot | Prim::DotI8 => builder.ty(inputs[0]).shape[2] == 0,
         Prim::Attention { .. } => builder.ty(inputs[1]).shape[1] == 0,
         _ => false,
     };
@@ -221,6 +221,7 @@ fn simplify(builder: &mut GraphBuilder, prim: &Prim, node: &Node, inputs: &[Node
         | Prim::Window { .. }
         | Prim::Concat { .. }
         | Prim::Dot
+        | Prim::DotI8
         | Prim::Scan { .. }
         | Prim::Argsort { .. }
         | Prim::MergeRuns { .. }

@@ -5,7 +5,7 @@ use crate::compiler::lower;
 use crate::error::Result;
 use crate::graph::{Graph, GraphBuilder, NodeId, Op, Prim, ReduceOp};
 use crate::ops;
-use kernels_gen::heroes::gemm::{GemmProblem, VecAxis};
+use kernels_gen::heroes::gemm::{GemmProblem, Terms, VecAxis};
 use kernels_gen::heroes::tiles;
 use kernels_gen::{DType, Target};
 
@@ -41,7 +41,17 @@ fn product(builder: &mut GraphBuilder, a: NodeId, b: NodeId, target: &Target) ->
     let parts = match [batch, m, n, k].map(u32::try_from) {
         [Ok(batch), Ok(m), Ok(n), Ok(k)] => {
             // How operands lie is decided later; it hardly changes how many workgroups there are.
-            let problem = GemmProblem { batch, m, n, k, a_vec: VecAxis::K, b_vec: VecAxis::Free, store_vec: true };
+            let problem = GemmProblem {
+                terms: Terms::F32,
+                batch,
+                m,
+                n,
+                k,
+                a_vec: VecAxis::K,
+                b_vec: VecAxis::Free,
+                store_vec: true,
+                runs: [false; 2],
+            };
             tiles::parts_of_k(target, &problem) as usize
         }
         _ => 1,

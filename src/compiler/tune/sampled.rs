@@ -19,7 +19,7 @@ pub(super) fn positions(graph: &Graph, group: &Group, hero: NodeId, key: Key) ->
     let total = graph.ty(group.root).num_elems();
     let node = graph.node(hero);
     let depth: usize = match node.op {
-        Op::Prim(Prim::Dot) => graph.ty(node.inputs[0]).shape[2],
+        Op::Prim(Prim::Dot | Prim::DotI8) => graph.ty(node.inputs[0]).shape[2],
         // The scores of a row, and the values they weigh.
         Op::Prim(Prim::Attention { .. }) => graph.ty(node.inputs[1]).shape[1] * (graph.ty(node.inputs[0]).shape[2] + 1),
         _ => graph.ty(node.inputs[1]).shape.iter().skip(1).product(),
@@ -97,7 +97,8 @@ impl<'a> Sampler<'a> {
                 let mut inside = self.values(node.inputs[0], &places.iter().copied().flatten().collect::<Vec<_>>())?.into_iter();
                 Ok(places.iter().map(|place| if place.is_some() { inside.next() } else { None }.unwrap_or(around[0])).collect())
             }
-            Prim::Dot => self.dot(node.inputs[0], node.inputs[1], at),
+            Prim::Dot => self.dot(node.inputs[0], node.inputs[1], at, |x, y| x * y),
+            Prim::DotI8 => self.dot(node.inputs[0], node.inputs[1], at, ops::dot::dot_i8_words),
             Prim::Attention { scale, causal } => self.attention(node, *scale, *causal, at),
             Prim::Conv { strides, pads_low, dilations, groups, .. } => {
                 let spec = Conv { strides: *strides, pads: *pads_low, dilations: *dilations, groups: *groups };
@@ -107,7 +108,7 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    fn dot(&self, a: NodeId, b: NodeId, at: &[usize]) -> Result<Vec<f64>> {
+    fn dot(&self, a: NodeId, b: NodeId, at: &[usize], term: fn(f64, f64) -> f64) -> Result<Vec<f64>> {
         let (left, right) = (&self.graph.ty(a).shape, &self.graph.ty(b).shape);
         let (m, k, n) = (left[1], left[2], right[2]);
         let each = |of: &dyn Fn(usize, usize, usize, usize) -> usize| -> Vec<usize> {
@@ -115,7 +116,7 @@ impl<'a> Sampler<'a> {
         };
         let left = self.values(a, &each(&|b, i, _, s| (b * m + i) * k + s))?;
         let right = self.values(b, &each(&|b, _, j, s| (b * k + s) * n + j))?;
-        Ok((0..at.len()).map(|p| (p * k..(p + 1) * k).map(|i| left[i] * right[i]).sum()).collect())
+        Ok((0..at.len()).map(|p| (p * k..(p + 1) * k).map(|i| term(left[i], right[i])).sum()).collect())
     }
 
     /// One row of scores for each position.

@@ -58,20 +58,25 @@ fn per_dimension(call: &Call, name: &str, spatial: usize) -> Result<Vec<usize>> 
     Ok(values)
 }
 
-fn conv(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
-    let (x, w) = (call.node(im, 0)?, call.node(im, 1)?);
+/// The convolution that a node's attributes describe, for weights `w`.
+pub(super) fn conv_of(im: &Importer, call: &Call, w: NodeId) -> Result<Conv> {
     let spatial = im.rank(w).saturating_sub(2);
     if let Some(sizes) = call.sizes("kernel_shape")?
         && im.builder.shape(w).get(2..) != Some(&sizes[..])
     {
         return Err(Error::malformed(format!("kernel_shape {sizes:?} and weights {}", im.builder.ty(w))));
     }
-    let conv = Conv {
+    Ok(Conv {
         strides: per_dimension(call, "strides", spatial)?,
         padding: padding(call, spatial)?,
         dilations: per_dimension(call, "dilations", spatial)?,
         groups: usize::try_from(call.int("group", 1)).map_err(|_| Error::malformed("group is negative"))?,
-    };
+    })
+}
+
+fn conv(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
+    let (x, w) = (call.node(im, 0)?, call.node(im, 1)?);
+    let conv = conv_of(im, call, w)?;
     let operands: Vec<NodeId> = [x, w].into_iter().chain(call.optional(im, 2)?).collect();
     one(im.builder.add(Op::composite(conv), &operands)?)
 }

@@ -13,7 +13,15 @@ const SERIAL: u32 = 8;
 impl GemmProblem {
     /// The product of the transposed operands.
     pub(super) fn transposed(&self) -> GemmProblem {
-        GemmProblem { m: self.n, n: self.m, a_vec: self.b_vec, b_vec: self.a_vec, store_vec: false, ..self.clone() }
+        GemmProblem {
+            m: self.n,
+            n: self.m,
+            a_vec: self.b_vec,
+            b_vec: self.a_vec,
+            store_vec: false,
+            runs: [self.runs[1], self.runs[0]],
+            ..self.clone()
+        }
     }
 }
 
@@ -26,7 +34,7 @@ impl Generator<'_> {
     /// The variable of partial sums, where there are any.
     pub(super) fn partial_sums(&mut self) {
         if self.split() > 1 {
-            self.text.line(format!("var<workgroup> part: array<vec4<f32>, {}>;", self.c.partial_sums()));
+            self.text.line(format!("var<workgroup> part: array<vec4<{}>, {}>;", self.p.terms.sum(), self.c.partial_sums()));
         }
     }
 
@@ -37,20 +45,18 @@ impl Generator<'_> {
         let whole = k / turn * turn;
         if whole > 0 {
             self.text.line(format!("for (var k = lane.y * {step}u; k < {whole}u; k += {turn}u) {{"));
-            for part in 0..step / 4 {
-                self.multiply(&format!("k + {}u", part * 4), 4);
-            }
+            self.multiply_step();
             self.text.line("}");
         }
         let fours = k / 4 * 4;
         for from in (whole..fours).step_by(4 * lanes as usize) {
             self.text.line(format!("if lane.y < {}u {{", ((fours - from) / 4).min(lanes)));
-            self.multiply(&format!("{from}u + lane.y * 4u"), 4);
+            self.multiply(&format!("{from}u + lane.y * 4u"), 4, None);
             self.text.line("}");
         }
         if fours < k {
             self.text.line("if lane.y == 0u {");
-            self.multiply(&format!("{fours}u"), k - fours);
+            self.multiply(&format!("{fours}u"), k - fours, None);
             self.text.line("}");
         }
     }

@@ -5,7 +5,7 @@
 //! where they run along its own axis, at `(k * block + o) / 4`. Columns of B with vectors along k are ordered so that lanes side by side read
 //! what lies side by side. Past the end of k both operands are zero.
 
-use super::{GemmConfig, GemmProblem, Generator, Sharing, VecAxis};
+use super::{GemmConfig, GemmProblem, Generator, Sharing, Terms, VecAxis};
 use crate::heroes::text::clamp;
 
 impl GemmProblem {
@@ -47,8 +47,9 @@ impl Generator<'_> {
     pub(super) fn staging(&mut self) {
         let [a, b] = self.c.staged();
         if a > 0 && self.p.k > 0 {
-            self.text.line(format!("var<workgroup> staged_a: array<vec4<f32>, {a}>;"));
-            self.text.line(format!("var<workgroup> staged_b: array<vec4<f32>, {b}>;"));
+            let ty = self.p.terms.operand();
+            self.text.line(format!("var<workgroup> staged_a: array<vec4<{ty}>, {a}>;"));
+            self.text.line(format!("var<workgroup> staged_b: array<vec4<{ty}>, {b}>;"));
         }
     }
 
@@ -123,7 +124,7 @@ impl Generator<'_> {
         self.copy(&b, steps);
         self.text.line("workgroupBarrier();");
         for quad in 0..steps.div_ceil(4) {
-            self.multiply(&format!("{}u", quad * 4), 4);
+            self.multiply(&format!("{}u", quad * 4), 4, None);
         }
         self.text.line("workgroupBarrier();");
         self.text.line("}");
@@ -158,7 +159,7 @@ impl Generator<'_> {
                 let own = clamp(format!("{own} + {e}u"), operand.size.saturating_sub(1), operand.ragged);
                 self.hole(&format!("{name}1"), &own, "start + step")
             };
-            format!("vec4<f32>({}, {}, {}, {})", of(0), of(1), of(2), of(3))
+            format!("vec4<{}>({}, {}, {}, {})", self.p.terms.operand(), of(0), of(1), of(2), of(3))
         };
         self.put(name, "at", &[((steps < self.c.tile_k).then(|| format!("step < {steps}u")), value)]);
     }
@@ -170,9 +171,10 @@ impl Generator<'_> {
         self.text.line(format!("let quad = at % {quads}u;"));
         let own = clamp(format!("{} + own", operand.first), operand.size.saturating_sub(1), operand.ragged);
         let single = |e: u32| self.hole(&format!("{name}1"), &own, &format!("start + quad * 4u + {e}u"));
+        let zero = if self.p.terms == Terms::I8 { "0u" } else { "0.0" };
         let part = |count: u32| {
-            let values: Vec<String> = (0..4).map(|e| if e < count { single(e) } else { "0.0".to_string() }).collect();
-            format!("vec4<f32>({})", values.join(", "))
+            let values: Vec<String> = (0..4).map(|e| if e < count { single(e) } else { zero.to_string() }).collect();
+            format!("vec4<{}>({})", self.p.terms.operand(), values.join(", "))
         };
         let four = if operand.hole == VecAxis::K { self.hole(name, &own, "start + quad * 4u") } else { part(4) };
         let place = match name {
@@ -196,7 +198,7 @@ impl Generator<'_> {
             self.text.line(format!("staged_{name}[{place}] = {value};"));
             return;
         }
-        self.text.line("var value = vec4<f32>();");
+        self.text.line(format!("var value = vec4<{}>();", self.p.terms.operand()));
         for (test, value) in values {
             self.text.line(format!("if {} {{", test.as_deref().unwrap_or("true")));
             self.text.line(format!("value = {value};"));

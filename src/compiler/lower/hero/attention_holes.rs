@@ -112,7 +112,7 @@ impl Holes<'_> {
         }
         let score = lowering.builder.widen(score, lanes as u8);
         let ty = if lanes == 4 { "value: vec4<f32>" } else { "value: f32" };
-        self.function(name, &params, Some(ty), Vec::new(), Some(score));
+        self.function(name, &params, Some(ty), Vec::new(), vec![score]);
         Ok(())
     }
 }

@@ -2,12 +2,12 @@
 
 use super::{Holes, size};
 use crate::error::Result;
-use kernels_gen::heroes::gemm::{GemmProblem, VecAxis};
+use kernels_gen::heroes::gemm::{GemmProblem, Terms, VecAxis};
 use kernels_gen::index::Index;
 
 impl Holes<'_> {
     /// Makes all holes and states the problem they belong to.
-    pub(super) fn gemm(&mut self) -> Result<GemmProblem> {
+    pub(super) fn gemm(&mut self, terms: Terms) -> Result<GemmProblem> {
         let (a, b) = {
             let inputs = &self.lowering.graph.node(self.hero).inputs;
             (self.lowering.ty(inputs[0]), self.lowering.ty(inputs[1]))
@@ -20,6 +20,7 @@ impl Holes<'_> {
         let params = vec![self.one("b", batch, 4), self.one("i", m, 4), self.four("k", k)];
         let mut a_vec = VecAxis::K;
         let value = self.load("load_a", 0, params, pick)?;
+        let a_shared = self.shares_words(value);
         if !self.is_vector(value) {
             self.drop_last();
             let params = vec![self.one("b", batch, 4), self.four("i", m), self.one("k", k, 4)];
@@ -33,17 +34,27 @@ impl Holes<'_> {
         let params = vec![self.one("b", batch, 1), self.one("k", k, 1), self.one("j", n, 1)];
         self.load("load_b1", 1, params, pick)?;
         let params = vec![self.one("b", batch, 4), self.one("k", k, 4), self.four("j", n)];
-        let mut b_vec = VecAxis::Free;
+        let (mut b_vec, mut b_shared) = (VecAxis::Free, false);
         let value = self.load("load_b", 1, params, pick)?;
         if !self.is_vector(value) {
             self.drop_last();
             let params = vec![self.one("b", batch, 4), self.four("k", k), self.one("j", n, 4)];
             let value = self.load("load_b", 1, params, pick)?;
             b_vec = VecAxis::K;
+            b_shared = self.shares_words(value);
             if !self.is_vector(value) {
                 self.drop_last();
                 b_vec = VecAxis::None;
             }
+        }
+        let mut runs = [false; 2];
+        if terms == Terms::F32 && a_vec == VecAxis::K && a_shared {
+            let params = vec![self.one("b", batch, 4), self.one("i", m, 4), self.one("k", k, 4)];
+            runs[0] = self.load_run("load_a_run", 0, params, 2, k, pick)?;
+        }
+        if terms == Terms::F32 && b_vec == VecAxis::K && b_shared {
+            let params = vec![self.one("b", batch, 4), self.one("k", k, 4), self.one("j", n, 4)];
+            runs[1] = self.load_run("load_b_run", 1, params, 1, k, pick)?;
         }
         if self.stores_elements(n) {
             let params = vec![self.one("b", batch, 1), self.one("i", m, 1), self.one("j", n, 1)];
@@ -54,6 +65,6 @@ impl Holes<'_> {
             let params = vec![self.one("b", batch, 4), self.one("i", m, 4), self.four("j", n)];
             self.store("store", params, pick)?;
         }
-        Ok(GemmProblem { batch, m, n, k, a_vec, b_vec, store_vec })
+        Ok(GemmProblem { terms, batch, m, n, k, a_vec, b_vec, store_vec, runs })
     }
 }

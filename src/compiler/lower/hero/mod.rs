@@ -17,11 +17,11 @@ use kernels_gen::emit::{self, Finish, Numerics};
 use kernels_gen::heroes::Skeleton;
 use kernels_gen::heroes::attention::{self, AttentionProblem};
 use kernels_gen::heroes::conv::{self, ConvProblem};
-use kernels_gen::heroes::gemm::{self, GemmProblem};
+use kernels_gen::heroes::gemm::{self, GemmProblem, Terms};
 use kernels_gen::heroes::tiles::{self, Candidates};
 use kernels_gen::index::{Index, Var, flatten, unflatten};
 use kernels_gen::ir::{BufferId, Expr, ExprId, Function, Lanes, Stmt};
-use kernels_gen::{ScalarType, Target, WgslFeatures};
+use kernels_gen::{DType, ScalarType, Target, WgslFeatures};
 
 pub(super) use attention_holes::problem as attention_problem;
 
@@ -121,7 +121,8 @@ fn problem<'a>(graph: &'a Graph, group: &'a Group, hero: NodeId) -> Result<(Hole
     }
     let mut holes = Holes { lowering: Lowering::new(graph, group), hero, functions: Vec::new() };
     let problem = match &graph.node(hero).op {
-        Op::Prim(Prim::Dot) => Problem::Gemm(holes.gemm()?),
+        Op::Prim(Prim::Dot) => Problem::Gemm(holes.gemm(Terms::F32)?),
+        Op::Prim(Prim::DotI8) => Problem::Gemm(holes.gemm(Terms::I8)?),
         Op::Prim(Prim::Attention { scale, causal }) => Problem::Attention(holes.attention(scale.get(), *causal)?),
         Op::Prim(Prim::Conv { strides, pads_low, dilations, groups, .. }) => {
             Problem::Conv(holes.conv(*strides, *pads_low, *dilations, *groups)?)
@@ -186,12 +187,12 @@ impl Holes<'_> {
         Param { name, var, scale: 4, lanes }
     }
 
-    fn function(&mut self, name: &str, params: &[Param], value: Option<&str>, body: Vec<Stmt>, result: Option<ExprId>) {
+    fn function(&mut self, name: &str, params: &[Param], value: Option<&str>, body: Vec<Stmt>, results: Vec<ExprId>) {
         let mut list: Vec<String> = params.iter().map(|p| format!("{}: u32", p.name)).collect();
         list.extend(value.map(str::to_string));
         let of = |p: &Param| (p.var, if p.scale == 1 { p.name.to_string() } else { format!("{} / {}u", p.name, p.scale) });
         let vars = params.iter().map(of).collect();
-        self.functions.push(Function { name: name.to_string(), params: list, vars, body, result });
+        self.functions.push(Function { name: name.to_string(), params: list, vars, body, results });
     }
 
     /// A hole that loads operand `operand` of the hero; its coordinates are the parameters that `coords` picks.
@@ -202,8 +203,41 @@ impl Holes<'_> {
         let places: Coords = (0..width).map(lane).collect();
         let value = self.lowering.value(node, &places)?;
         let value = self.lowering.builder.widen(value, width as u8);
-        self.function(name, &params, None, Vec::new(), Some(value));
+        self.function(name, &params, None, Vec::new(), vec![value]);
         Ok(value)
+    }
+
+    /// A hole that loads the [`RUN`](gemm::RUN) elements of operand `operand` from parameter `along` on, where that takes fewer loads than four
+    /// at a time; the parameter has `extent` values. Returns whether there is one.
+    fn load_run(
+        &mut self,
+        name: &str,
+        operand: usize,
+        mut params: Vec<Param>,
+        along: usize,
+        extent: u32,
+        coords: impl Fn(&[&Index]) -> Vec<Index>,
+    ) -> Result<bool> {
+        let run = i64::from(gemm::RUN);
+        if extent < gemm::RUN {
+            return Ok(false);
+        }
+        let node = self.lowering.graph.node(self.hero).inputs[operand];
+        let var = self.lowering.builder.var(u64::from(extent / gemm::RUN));
+        let mut values = Vec::new();
+        for first in (0..run).step_by(4) {
+            params[along].lanes = (first..first + 4).map(|l| Index::from(var).mul(run).offset(l)).collect();
+            let lane = |l: usize| coords(&params.iter().map(|p| &p.lanes[l]).collect::<Vec<_>>());
+            let places: Coords = (0..4).map(lane).collect();
+            let value = self.lowering.value(node, &places)?;
+            values.push(self.lowering.builder.widen(value, 4));
+        }
+        let fewer = self.loads(&values).is_some_and(|loads| (1..values.len()).contains(&loads.len()));
+        if fewer {
+            (params[along].var, params[along].scale) = (var, run);
+            self.function(name, &params, None, Vec::new(), values);
+        }
+        Ok(fewer)
     }
 
     /// Takes back the hole made last.
@@ -211,25 +245,34 @@ impl Holes<'_> {
         self.functions.pop();
     }
 
-    /// Whether all four-lane loads behind a value take neighbours at once.
+    /// Whether all four-lane loads behind a value take neighbours at once; a word that four lanes share is one load too.
     fn is_vector(&self, value: ExprId) -> bool {
-        let (mut open, mut seen, mut any) = (vec![value], std::collections::HashSet::new(), false);
+        self.loads(&[value]).is_some_and(|loads| !loads.is_empty())
+    }
+
+    /// Whether all loads behind a value of four lanes give one word to all of them, so that more lanes may share it.
+    fn shares_words(&self, value: ExprId) -> bool {
+        self.loads(&[value]).is_some_and(|loads| loads.iter().all(|width| *width == 1))
+    }
+
+    /// Widths of the different loads behind values, if each gives one word to all lanes or takes neighbours at once.
+    fn loads(&self, values: &[ExprId]) -> Option<Vec<u8>> {
+        let (mut open, mut seen, mut loads) = (values.to_vec(), std::collections::HashSet::new(), Vec::new());
         while let Some(id) = open.pop() {
             if !seen.insert(id) {
                 continue;
             }
             let expr = self.lowering.builder.expr(id);
-            if let Expr::Load { index, .. } = expr
-                && index.width() == 4
-            {
-                any = true;
-                if index.vec4().is_none() {
-                    return false;
-                }
+            match expr {
+                Expr::Load { index, .. } if index.width() == 4 && index.vec4().is_none() => return None,
+                Expr::Load { index, .. } => loads.push(index.width()),
+                // Lanes that were loaded one by one.
+                Expr::Compose(_) => return None,
+                _ => {}
             }
             expr.for_each_operand(&mut |e| open.push(e));
         }
-        any
+        Some(loads)
     }
 
     /// Whether the result is stored element by element: rows of whole words are not, where elements are packed, and need no hole for it.
@@ -243,7 +286,11 @@ impl Holes<'_> {
         let width = params.iter().map(|p| p.lanes.len()).max().unwrap_or(1);
         let lane = |l: usize| flatten(&place(&params.iter().map(|p| &p.lanes[l]).collect::<Vec<_>>()), shape);
         let position: Vec<Index> = (0..width).map(lane).collect();
-        let value = self.lowering.builder.argument("value", ScalarType::F32, width as u8);
+        let scalar = match self.lowering.ty(self.hero).dtype {
+            DType::I32 => ScalarType::I32,
+            _ => ScalarType::F32,
+        };
+        let value = self.lowering.builder.argument("value", scalar, width as u8);
         self.lowering.hero = Some(HeroValue { node: self.hero, position: position.clone(), value });
         let root = self.lowering.group.root;
         let root_shape = &self.lowering.ty(root).shape;
@@ -254,9 +301,9 @@ impl Holes<'_> {
         if self.lowering.ty(root).dtype.elems_per_word() > 1 && position.vec4().is_none() {
             return Err(Error::unsupported("packed elements are stored by whole words, these rows one by one"));
         }
-        let ty = if width == 4 { "value: vec4<f32>" } else { "value: f32" };
+        let ty = if width == 4 { format!("value: vec4<{}>", scalar.wgsl()) } else { format!("value: {}", scalar.wgsl()) };
         let store = Stmt::Store { buffer: UNBOUND, index: position, value: result };
-        self.function(name, &params, Some(ty), vec![store], None);
+        self.function(name, &params, Some(&ty), vec![store], Vec::new());
         Ok(())
     }
 
