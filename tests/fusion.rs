@@ -3,6 +3,7 @@
 mod graph_common;
 
 use graph_common::*;
+use kernels_gen::formats::Format;
 use kernels_gen::threefry::Key;
 use kernels_gen::{AdapterClass, Target};
 use sublane::DType;
@@ -420,5 +421,31 @@ fn a_product_of_few_results_and_a_long_k_is_two_kernels() {
         let count = |graph: &Graph| compiled(graph, &target).kernels().len();
         assert_eq!(count(&product(4, 1 << 18, 4)), 2, "{}", target.name);
         assert_eq!([count(&product(512, 1024, 512)), count(&product(4, 256, 4))], [1, 1], "{}", target.name);
+    }
+}
+
+/// Codes of a few bits and their scales are read as they lie in memory, however often the product needs them, and shared weights too.
+#[test]
+fn packed_weights_are_part_of_the_product_that_reads_them() {
+    let (n, k, group) = (96usize, 256usize, 32usize);
+    for (m, format) in [(1, Format::Int4), (2, Format::E2M1), (200, Format::Int8), (1000, Format::E3M2)] {
+        let words = sublane::ops::packing::num_words(format.bits(), k);
+        let weights = |t: &sublane::capture::Tracer| -> sublane::Result<Traced> {
+            let codes = t.input("w", [n, words], DType::U32)?.unpack(format.bits(), k)?.decode(format)?;
+            let scales = t.input("s", [n, k / group], DType::F32)?.reshape(&[n as isize, -1, 1])?;
+            codes.reshape(&[n as isize, -1, group as isize])?.mul(&scales)?.reshape(&[n as isize, k as isize])?.transpose(&[1, 0])
+        };
+        let one = capture(|t| t.input("x", [m, k], DType::F32)?.matmul(&weights(t)?)?.relu()).expect("records");
+        let two = capture(|t| {
+            let weights = weights(t)?;
+            t.input("x", [m, k], DType::F32)?.matmul(&weights)?.add(&t.input("y", [m, k], DType::F32)?.exp()?.matmul(&weights)?)
+        });
+        for target in Target::presets() {
+            let compiled = compiled(&one, &target);
+            assert_eq!(compiled.kernels().len(), 1, "{format}, {m} rows, target {}:\n{}", target.name, compiled.fusion());
+            assert_eq!(compiled.kernels()[0].bytes, 4 * (m * k + n * words + n * k / group + m * n) as u64, "{}", compiled.fusion());
+        }
+        let two = compiled(two.as_ref().expect("records"), &Target::desktop());
+        assert!(two.plan().total_bytes() < 4 * (3 * m * (k + n) + n * words + n * k / group + 4096) as u64, "{}", two.fusion());
     }
 }

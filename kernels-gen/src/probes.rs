@@ -361,7 +361,7 @@ mod tests {
     fn sixteen_variants_with_names_of_their_own() {
         let names: std::collections::HashSet<String> = all().into_iter().map(|k| k.name).collect();
         assert_eq!(FmaVariant::all().len(), 16);
-        assert_eq!(names.len(), 2 + 16 + 4);
+        assert_eq!(names.len(), 2 + 16 + 1 + 4);
     }
 
     #[test]

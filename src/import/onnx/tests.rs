@@ -485,3 +485,42 @@ fn half_floats_are_read_and_rounded_once() {
     let model = import(&model(17, input, ["s", "b", "m", "v"].map(floats).to_vec(), nodes, &["y"])).unwrap();
     assert_eq!(model.outputs[0].1.dtype, DType::F16);
 }
+
+/// Four bits a weight in blocks of 16 along k, the last of them half used, with zero points by default, packed, and as floats.
+#[test]
+fn weights_of_four_bits_are_read_in_blocks() {
+    let (k, n, block) = (24usize, 3usize, 16usize);
+    let code = |row: usize, i: usize| ((row * 7 + i * 5) % 16) as u8;
+    let bytes: Vec<u8> = (0..n * 2 * 8).map(|at| code(at / 16, at % 16 * 2) | code(at / 16, at % 16 * 2 + 1) << 4).collect();
+    let packed = |name: &str, dims: &[i64], bytes: Vec<u8>| TensorProto {
+        name: Some(name.into()),
+        dims: dims.to_vec(),
+        data_type: Some(DataType::UINT8),
+        raw_data: Some(RefCell::new(bytes)),
+        ..Default::default()
+    };
+    let scales: Vec<f32> = (0..n * 2).map(|i| 0.5 + i as f32 * 0.25).collect();
+    let x: Vec<f32> = (0..k).map(|i| i as f32 - 11.5).collect();
+    let zeros = [8u8 | 3 << 4, 8 | 3 << 4, 8 | 3 << 4];
+    for zero in [None, Some(packed("z", &[3], zeros.to_vec())), Some(floats("z", &[3, 2], &[8.0, 3.0, 8.0, 3.0, 8.0, 3.0]))] {
+        let mut inputs = vec!["x", "w", "s"];
+        inputs.extend(zero.as_ref().map(|_| "z"));
+        let attributes = vec![int("K", k as i64), int("N", n as i64), int("block_size", block as i64), int("bits", 4)];
+        let product = NodeProto { domain: Some("com.microsoft".into()), ..node("MatMulNBits", &inputs, &["y"], attributes) };
+        let mut weights = vec![packed("w", &[3, 2, 8], bytes.clone()), floats("s", &[3, 2], &scales)];
+        weights.extend(zero.clone());
+        let input = vec![info("x", DataType::FLOAT, &["1", "24"])];
+        let graph = import(&model(17, input, weights, vec![product], &["y"])).unwrap().graph;
+        let value = reference_graph(&graph, &[("x", HostTensor::new([1, k], x.clone()).unwrap())]).unwrap().remove(0).1;
+        for row in 0..n {
+            let zero = |b: usize| if zero.is_some() && b == 1 { 3.0 } else { 8.0 };
+            let term = |i: usize| f64::from(x[i]) * (f64::from(code(row, i)) - zero(i / block)) * f64::from(scales[row * 2 + i / block]);
+            assert_eq!(value.data[row], (0..k).map(term).sum::<f64>(), "row {row}");
+        }
+    }
+    let short = vec![packed("w", &[3, 2, 7], vec![0; 42]), floats("s", &[3, 2], &scales)];
+    let attributes = vec![int("K", 24), int("N", 3), int("block_size", 16)];
+    let product = NodeProto { domain: Some("com.microsoft".into()), ..node("MatMulNBits", &["x", "w", "s"], &["y"], attributes) };
+    let message = message(&model(17, vec![info("x", DataType::FLOAT, &["1", "24"])], short, vec![product], &["y"]));
+    assert!(message.contains("48 bytes") && message.contains("6 scales"), "{message}");
+}
