@@ -151,7 +151,7 @@ impl Composite for Pack {
         let ty = self.infer(&[&inputs[0].ty()])?;
         let codes = inputs[0].shape.last().copied().unwrap_or(0);
         let words = ty.shape.last().copied().unwrap_or(0);
-        let rows = if codes == 0 { 0 } else { inputs[0].data.len() / codes };
+        let rows = inputs[0].data.len().checked_div(codes).unwrap_or(0);
         let mut data = vec![0u32; rows * words];
         for (i, &code) in inputs[0].data.iter().enumerate() {
             let (row, i) = (&mut data[i / codes * words..], i % codes);
