@@ -243,3 +243,89 @@ fn a_graph_past_the_memory_limit_is_refused_before_it_is_copied() {
     let [on_device, on_host] = [Engine::Gpu(device), Engine::Cpu].map(|engine| counted(&small, engine).expect("counts").value);
     assert_eq!(on_device, on_host);
 }
+
+/// `a` of 100 words and `b` of 10,000 from an input of 10,000: where memory is short, there is room for the one and not for the other.
+fn two_outputs() -> (ExecutionPlan, [sublane::plan::SlotId; 3]) {
+    let mut plan = ExecutionPlan::new();
+    let x = plan.slot("x", 40_000, SlotRole::Input);
+    let a = plan.slot("a", 400, SlotRole::Output);
+    let b = plan.slot("b", 40_000, SlotRole::Output);
+    plan.dispatch(&affine(), &[x, a], &[100, 1], [2, 1, 1]);
+    plan.dispatch(&affine(), &[x, b], &[10_000, 2], [157, 1, 1]);
+    (plan, [x, a, b])
+}
+
+#[test]
+fn what_fails_for_want_of_memory_leaves_the_executor_as_it_was() {
+    let options = DeviceOptions { memory_limit_bytes: Some(400_000), ..DeviceOptions::from_env() };
+    let device = Device::open(&options).expect("these tests need an adapter");
+    let (plan, [x, a, b]) = two_outputs();
+    let input = |value: u32| vec![value; 10_000];
+    let right = |executor: &Executor, value: u32| {
+        let out = executor.run(&[(x, bytes(&input(value)))], &[a, b]).expect("runs");
+        assert_eq!((words(&out[0]), words(&out[1])), (vec![3 * value + 1; 100], vec![3 * value + 2; 10_000]));
+    };
+    let given = DeviceTensor::zeros(&device, DType::U32, &[10_000]).expect("fits");
+    type Way = fn(&Executor, &DeviceTensor, [sublane::plan::SlotId; 3], &[u8]) -> Result<(), Error>;
+    let ways: [(&str, Way); 6] = [
+        ("run", |e, _, [x, a, b], data| e.run(&[(x, data)], &[a, b]).map(drop)),
+        ("submit", |e, _, [x, ..], data| e.submit(&[(x, data)], &[]).map(drop)),
+        ("enqueue", |e, _, [x, ..], data| e.enqueue(&[(x, data)])),
+        ("profile", |e, _, [x, ..], data| e.profile(&[(x, data)]).map(drop)),
+        ("run_on", |e, given, [x, ..], _| e.run_on(&[(x, given)], &[], &[]).map(drop)),
+        ("write", |e, _, [_, _, b], data| e.write(b, data)),
+    ];
+    for (name, way) in ways {
+        let executor = Executor::load(&device, &plan).expect("loads");
+        right(&executor, 2);
+        let held = [(a, 100), (b, 10_000)].map(|(slot, n)| executor.slot_tensor(slot, DType::U32, &[n]).expect("a tensor"));
+        let free = 400_000 - device.used_bytes() - 2_000;
+        let filler = DeviceTensor::zeros(&device, DType::U8, &[free as usize / 16 * 16]).expect("fits");
+        let used = device.used_bytes();
+        for _ in 0..2 {
+            let error = way(&executor, &given, [x, a, b], bytes(&input(5))).expect_err("no memory");
+            says(&error, ErrorKind::OutOfMemory, &["`b`"]);
+            assert_eq!(device.used_bytes(), used, "{name}");
+        }
+        drop(filler);
+        assert_eq!(words(&executor.read(a).expect("read")), vec![7; 100], "{name}: what the last run gave is still there");
+        drop(held);
+        right(&executor, 4);
+        right(&executor, 5);
+    }
+}
+
+#[test]
+fn a_tensor_of_an_output_keeps_its_value_when_the_slot_is_written() {
+    let device = open();
+    let (plan, x, y) = affine_plan(33, 1);
+    let executor = Executor::load(&device, &plan).expect("loads");
+    executor.run(&[(x, bytes(&[2; 33]))], &[]).expect("runs");
+    let held = executor.slot_tensor(y, DType::U32, &[33]).expect("a tensor");
+    executor.write(y, bytes(&[9; 33])).expect("written");
+    assert_eq!(words(&executor.read(y).expect("read")), vec![9; 33]);
+    assert_eq!(held.read().expect("read").as_slice::<u32>().expect("u32"), vec![7; 33]);
+}
+
+#[test]
+fn a_buffer_shorter_than_the_array_of_a_text_is_refused_at_load() {
+    let device = open();
+    let wgsl = "@group(0) @binding(0) var<storage, read_write> y: array<u32, 1000>;
+        @compute @workgroup_size(1) fn long_array() { y[0] = 1u; }";
+    let mut plan = ExecutionPlan::new();
+    let y = plan.slot("y", 64, SlotRole::Output);
+    plan.dispatch(&kernel("long_array", wgsl, &[("y", true)], 0, 1), &[y], &[], [1, 1, 1]);
+    says(&refused(&device, &plan), ErrorKind::Internal, &["long_array", "4000"]);
+}
+
+#[test]
+fn a_fault_of_the_callers_own_is_told_once_and_as_such() {
+    use sublane::wgpu::{BufferDescriptor, BufferUsages};
+    let device = open();
+    let wrong =
+        BufferDescriptor { label: None, size: 16, usage: BufferUsages::MAP_READ | BufferUsages::MAP_WRITE, mapped_at_creation: false };
+    let _ = device.wgpu_device().create_buffer(&wrong);
+    let error = device.buffer("ours", 16).expect_err("told");
+    says(&error, ErrorKind::Internal, &["before allocating 16 bytes for `ours`, something else than Sublane used the device wrongly"]);
+    works(&device);
+}

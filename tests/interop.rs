@@ -199,6 +199,69 @@ fn buffers_may_change_their_parts_from_one_recording_to_the_next() {
     assert_eq!(b.read().expect("read"), want);
 }
 
+/// The tensors that a recording of the model takes, each in a buffer of the caller.
+fn lent(device: &wgpu::Device, ours: &Device) -> [(&'static str, wgpu::Buffer, DeviceTensor); 4] {
+    [("x", vec![6, 24]), ("bias", vec![10]), ("sum", vec![6, 10]), ("soft", vec![6, 10])].map(|(name, shape): (_, Vec<usize>)| {
+        let raw = buffer(device, 1024, TENSOR);
+        let tensor = DeviceTensor::from_buffer(ours, &raw, DType::F32, &shape).expect("a tensor");
+        (name, raw, tensor)
+    })
+}
+
+#[test]
+fn a_session_runs_though_the_buffers_that_were_lent_are_gone() {
+    let (device, queue, ours) = theirs();
+    let want = session(&ours).run(&[("x", &x(1.0)), ("bias", &bias())]).expect("runs");
+    for gone in [&["x"][..], &["bias"], &["x", "sum"], &["bias", "soft"], &["sum", "soft"], &["x", "bias", "sum", "soft"]] {
+        let session = session(&ours);
+        let lent = lent(&device, &ours);
+        let [x_lent, bias_lent, sum, soft] = &lent;
+        queue.write_buffer(&x_lent.1, 0, x(0.0).bytes());
+        let mut encoder = device.create_command_encoder(&Default::default());
+        let inputs = [("x", &x_lent.2), ("bias", &bias_lent.2)];
+        session.record(&mut Recorder::in_encoder(&mut encoder), &inputs, &[("sum", &sum.2), ("soft", &soft.2)]).expect("recorded");
+        queue.submit([encoder.finish()]);
+        let kept: Vec<_> = lent.iter().filter(|(name, ..)| !gone.contains(name)).map(|(_, _, t)| (t, t.read().expect("read"))).collect();
+        lent.iter().filter(|(name, ..)| gone.contains(name)).for_each(|(_, raw, _)| raw.destroy());
+        for _ in 0..2 {
+            assert_eq!(session.run(&[("x", &x(1.0)), ("bias", &bias())]).expect("runs"), want, "without {gone:?}");
+        }
+        for (tensor, value) in kept {
+            assert_eq!(tensor.read().expect("read"), value, "what is the caller's stays, without {gone:?}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_fails_after_a_recording_changes_nothing() {
+    let adapter = adapter(wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12);
+    let options = DeviceOptions { memory_limit_bytes: Some(100_000), ..DeviceOptions::default() };
+    let (device, queue) = pollster::block_on(adapter.request_device(&Device::descriptor(&adapter, &options))).expect("opens");
+    let ours = Device::from_wgpu(&device, &queue, &options).expect("a device to work on");
+    let (session, plain) = (session(&ours), session(&ours));
+    let lent = lent(&device, &ours);
+    let [x_lent, bias_lent, sum, soft] = &lent;
+    queue.write_buffer(&x_lent.1, 0, x(0.0).bytes());
+    let mut encoder = device.create_command_encoder(&Default::default());
+    let inputs = [("x", &x_lent.2), ("bias", &bias_lent.2)];
+    session.record(&mut Recorder::in_encoder(&mut encoder), &inputs, &[("sum", &sum.2), ("soft", &soft.2)]).expect("recorded");
+    queue.submit([encoder.finish()]);
+    let kept = lent.each_ref().map(|(_, _, tensor)| tensor.read().expect("read"));
+    // Room for one of the outputs, for both, for an input too.
+    for room in [256, 512, 1152] {
+        let free = 100_000 - ours.used_bytes() - room;
+        let filler = DeviceTensor::zeros(&ours, DType::U8, &[free as usize / 16 * 16]).expect("fits");
+        let error = session.run(&[("x", &x(1.0)), ("bias", &bias())]).expect_err("no memory");
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
+        drop(filler);
+    }
+    let want = plain.run(&[("x", &x(1.0)), ("bias", &bias())]).expect("runs");
+    for _ in 0..2 {
+        assert_eq!(session.run(&[("x", &x(1.0)), ("bias", &bias())]).expect("runs"), want);
+    }
+    assert_eq!(lent.each_ref().map(|(_, _, tensor)| tensor.read().expect("read")), kept, "the caller's tensors are left alone");
+}
+
 #[test]
 fn a_donated_input_is_written_over_and_both_recordings_of_an_encoder_stay_right() {
     let (device, queue, ours) = theirs();

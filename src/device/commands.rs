@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kernels_gen::{BindingKind, KernelSource};
 
 use crate::device::Device;
-use crate::device::memory::{Buffer, DeviceTensor, rounded};
+use crate::device::memory::{Buffer, rounded};
 use crate::device::pipeline::Pipeline;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Command, ExecutionPlan, Slot, SlotId, SlotRange, SlotRole};
@@ -99,18 +99,56 @@ pub(super) struct Launch {
 const PARAMS_STRIDE: u64 = 256;
 
 impl State {
-    /// Puts tensors that were checked in the places of slots' buffers and gives what was there. The bind groups have to follow.
-    pub(super) fn exchange(&mut self, tensors: &[(SlotId, &DeviceTensor)], owner: Owner) -> Vec<(SlotId, SlotBuffer)> {
-        let put = |(slot, tensor): &(SlotId, &DeviceTensor)| {
-            let new = SlotBuffer { buffer: tensor.buffer().clone(), owner };
-            (*slot, std::mem::replace(&mut self.buffers[slot.0 as usize], new))
+    /// The buffers that the slots have, or get where they are among `new`, the last of them where a slot stands there twice.
+    pub(super) fn with<'a>(&'a self, new: &'a [(SlotId, SlotBuffer)]) -> Vec<&'a SlotBuffer> {
+        let mut buffers: Vec<&SlotBuffer> = self.buffers.iter().collect();
+        for (slot, buffer) in new {
+            buffers[slot.0 as usize] = buffer;
+        }
+        buffers
+    }
+
+    /// Puts what `change` holds in its place and gives `change` what was there, so that a second call takes the first one back.
+    pub(super) fn swap(&mut self, change: &mut Change) {
+        for (slot, buffer) in &mut change.buffers {
+            std::mem::swap(&mut self.buffers[slot.0 as usize], buffer);
+        }
+        // A slot that stands there twice is taken back in the other order.
+        change.buffers.reverse();
+        for (at, group) in &mut change.groups {
+            if let Work::Dispatch(dispatch) = &mut self.steps[*at].work {
+                std::mem::swap(&mut dispatch.group, group);
+            }
+        }
+    }
+
+    /// Records a run that nobody submits. What wgpu would refuse at a run, a buffer shorter than the array of a text for instance, is
+    /// refused so at load, while a caller's encoder that it is recorded into would say nothing before it is finished.
+    pub(super) fn check_recording(&self, device: &Device) -> Result<()> {
+        let record = |what: &str, steps: &[Step]| {
+            device.scoped(ErrorKind::Internal, what, |raw| {
+                let mut encoder = raw.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("plan") });
+                self.encode_steps(&mut encoder, steps);
+                encoder.finish()
+            })
         };
-        tensors.iter().map(put).collect()
+        let Err(error) = record("recording the plan", &self.steps) else { return Ok(()) };
+        // wgpu does not say at which dispatch.
+        for step in &self.steps {
+            if let Work::Dispatch(dispatch) = &step.work {
+                record(&format!("recording kernel `{}`", dispatch.launch.source.name), std::slice::from_ref(step))?;
+            }
+        }
+        Err(error)
     }
 
     /// Records a whole run.
     pub(super) fn encode_all(&self, encoder: &mut wgpu::CommandEncoder) {
-        for chunk in self.steps.chunk_by(|a, b| a.work.is_dispatch() && b.work.is_dispatch()) {
+        self.encode_steps(encoder, &self.steps);
+    }
+
+    fn encode_steps(&self, encoder: &mut wgpu::CommandEncoder, steps: &[Step]) {
+        for chunk in steps.chunk_by(|a, b| a.work.is_dispatch() && b.work.is_dispatch()) {
             self.encode(encoder, chunk, None);
         }
     }
@@ -149,56 +187,57 @@ impl State {
             }
         }
     }
+}
 
-    /// The bind group of a dispatch over the buffers that the slots have now.
-    pub(super) fn bind_group(
-        &self,
-        device: &Device,
-        slots: &[SlotInfo],
-        params: Option<&Buffer>,
-        launch: &Launch,
-    ) -> Result<wgpu::BindGroup> {
-        let Launch { source, pipeline, bindings, params_offset } = launch;
-        let mut entries: Vec<wgpu::BindGroupEntry<'_>> = Vec::with_capacity(source.bindings.len());
-        for (binding, range) in (0..).zip(bindings) {
-            let buffer = self.buffers[range.slot.0 as usize].buffer.raw();
-            // A caller's buffer may be larger than the slot, and than a binding may be.
-            let rest = rounded(slots[range.slot.0 as usize].bytes).saturating_sub(range.offset_bytes);
-            let size = range.len_bytes.map_or(rest, |len| rounded(len).min(rest));
-            let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                buffer,
-                offset: range.offset_bytes,
-                size: wgpu::BufferSize::new(size),
-            });
-            entries.push(wgpu::BindGroupEntry { binding, resource });
-        }
-        if let Some(params) = params.filter(|_| source.num_params > 0) {
-            let size = wgpu::BufferSize::new((source.num_params as u64 * 4).next_multiple_of(16));
-            let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: params.raw(), offset: *params_offset, size });
-            entries.push(wgpu::BindGroupEntry { binding: bindings.len() as u32, resource });
-        }
-        let descriptor = wgpu::BindGroupDescriptor { label: Some(&source.name), layout: &pipeline.layout, entries: &entries };
-        device
-            .scoped(ErrorKind::Internal, &format!("binding the buffers of kernel `{}`", source.name), |d| d.create_bind_group(&descriptor))
+/// Buffers of slots, and the bind groups over them of the steps at those places, before or after they are exchanged.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) buffers: Vec<(SlotId, SlotBuffer)>,
+    pub(super) groups: Vec<(usize, wgpu::BindGroup)>,
+}
+
+/// The bind group of a dispatch over `buffers`, one for each slot.
+pub(super) fn bind_group(
+    device: &Device,
+    slots: &[SlotInfo],
+    buffers: &[&SlotBuffer],
+    params: Option<&Buffer>,
+    launch: &Launch,
+) -> Result<wgpu::BindGroup> {
+    let Launch { source, pipeline, bindings, params_offset } = launch;
+    let mut entries: Vec<wgpu::BindGroupEntry<'_>> = Vec::with_capacity(source.bindings.len());
+    for (binding, range) in (0..).zip(bindings) {
+        let buffer = buffers[range.slot.0 as usize].buffer.raw();
+        // A caller's buffer may be larger than the slot, and than a binding may be.
+        let rest = rounded(slots[range.slot.0 as usize].bytes).saturating_sub(range.offset_bytes);
+        let size = range.len_bytes.map_or(rest, |len| rounded(len).min(rest));
+        let resource =
+            wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: range.offset_bytes, size: wgpu::BufferSize::new(size) });
+        entries.push(wgpu::BindGroupEntry { binding, resource });
     }
+    if let Some(params) = params.filter(|_| source.num_params > 0) {
+        let size = wgpu::BufferSize::new((source.num_params as u64 * 4).next_multiple_of(16));
+        let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: params.raw(), offset: *params_offset, size });
+        entries.push(wgpu::BindGroupEntry { binding: bindings.len() as u32, resource });
+    }
+    let descriptor = wgpu::BindGroupDescriptor { label: Some(&source.name), layout: &pipeline.layout, entries: &entries };
+    device.scoped(ErrorKind::Internal, &format!("binding the buffers of kernel `{}`", source.name), |d| d.create_bind_group(&descriptor))
+}
 
-    /// One dispatch may not read and write one buffer under two slots; tensors bound by a caller can bring that about.
-    pub(super) fn check_aliasing(&self, slots: &[SlotInfo], launch: &Launch) -> Result<()> {
-        let buffer = |range: &SlotRange| self.buffers[range.slot.0 as usize].buffer.raw();
-        for (i, a) in launch.bindings.iter().enumerate() {
-            let written = launch.source.bindings.get(i).is_some_and(|b| b.kind == BindingKind::ReadWrite);
-            for b in launch.bindings.iter().filter(|b| written && b.slot != a.slot) {
-                if buffer(a) == buffer(b) {
-                    let (a, b) = (&slots[a.slot.0 as usize].name, &slots[b.slot.0 as usize].name);
-                    let kernel = &launch.source.name;
-                    return Err(Error::invalid(format!(
-                        "kernel `{kernel}` writes `{a}` and uses `{b}`: they cannot be one tensor, copy it"
-                    )));
-                }
+/// One dispatch may not read and write one buffer under two slots; tensors bound by a caller can bring that about.
+pub(super) fn check_aliasing(slots: &[SlotInfo], buffers: &[&SlotBuffer], launch: &Launch) -> Result<()> {
+    let buffer = |range: &SlotRange| buffers[range.slot.0 as usize].buffer.raw();
+    for (i, a) in launch.bindings.iter().enumerate() {
+        let written = launch.source.bindings.get(i).is_some_and(|b| b.kind == BindingKind::ReadWrite);
+        for b in launch.bindings.iter().filter(|b| written && b.slot != a.slot) {
+            if buffer(a) == buffer(b) {
+                let (a, b) = (&slots[a.slot.0 as usize].name, &slots[b.slot.0 as usize].name);
+                let kernel = &launch.source.name;
+                return Err(Error::invalid(format!("kernel `{kernel}` writes `{a}` and uses `{b}`: they cannot be one tensor, copy it")));
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 impl Work {

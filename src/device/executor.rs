@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use crate::device::Device;
 use crate::device::commands::{
-    Dispatch, Launch, Owner, Role, SlotBuffer, SlotInfo, State, Step, Work, allocate, check_dispatches, check_size, params_stride,
-    upload_params,
+    Change, Dispatch, Launch, Owner, Role, SlotBuffer, SlotInfo, State, Step, Work, allocate, bind_group, check_aliasing, check_dispatches,
+    check_size, params_stride, upload_params,
 };
 use crate::device::interop::Recorder;
 use crate::device::memory::{Buffer, DeviceTensor, rounded};
@@ -54,7 +54,8 @@ impl Executor {
         let params = upload_params(device, plan)?;
         let slots: Vec<SlotInfo> = plan.slots.iter().map(SlotInfo::new).collect();
 
-        let mut state = State { buffers, steps: Vec::new(), in_flight: VecDeque::new() };
+        let bound: Vec<&SlotBuffer> = buffers.iter().collect();
+        let mut steps = Vec::new();
         let mut params_offset = 0;
         for (command, step) in plan.commands.iter().enumerate() {
             let work = match step {
@@ -67,15 +68,17 @@ impl Executor {
                         params_offset,
                     };
                     params_offset += params_stride(source);
-                    let group = state.bind_group(device, &slots, params.as_ref(), &launch)?;
+                    let group = bind_group(device, &slots, &bound, params.as_ref(), &launch)?;
                     Work::Dispatch(Dispatch { launch, group, workgroups: *workgroups })
                 }
                 Command::Copy { bytes: 0, .. } => continue,
                 &Command::Copy { from, from_offset, to, to_offset, bytes } => Work::Copy { from, from_offset, to, to_offset, bytes },
                 &Command::Clear { slot } => Work::Clear { slot, bytes: rounded(plan.slots[slot.0 as usize].bytes) },
             };
-            state.steps.push(Step { command, work });
+            steps.push(Step { command, work });
         }
+        let state = State { buffers, steps, in_flight: VecDeque::new() };
+        state.check_recording(device)?;
         let loaded = Loaded { device: device.clone(), slots, state: Mutex::new(state), staging: Arc::default(), params };
         Ok(Executor { loaded: Arc::new(loaded) })
     }
@@ -89,8 +92,8 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] for a slot that is no input or data of the wrong length, [`ErrorKind::OutOfMemory`] where read-back
-    /// buffers do not fit, [`ErrorKind::DeviceLost`].
+    /// [`ErrorKind::InvalidArgument`] for a slot that is no input or data of the wrong length, [`ErrorKind::OutOfMemory`] where new
+    /// buffers of outputs or read-back buffers do not fit, [`ErrorKind::DeviceLost`]. Slots then have the buffers that they had.
     pub fn run(&self, inputs: &[(SlotId, &[u8])], outputs: &[SlotId]) -> Result<Vec<Vec<u8>>> {
         self.submit(inputs, outputs)?.wait()
     }
@@ -102,19 +105,17 @@ impl Executor {
 
     /// Starts a run: one submission with the copies of `outputs` for the host.
     pub fn submit(&self, inputs: &[(SlotId, &[u8])], outputs: &[SlotId]) -> Result<Pending> {
-        let mut state = self.state();
-        self.prepare(&mut state, inputs)?;
-        let read_back = self.read_back(&state, outputs)?;
-        let index = self.encode_and_submit(&state, Some(&read_back))?;
-        read_back.pending(index)
+        self.with_inputs(&[], inputs, |state| {
+            let read_back = self.read_back(state, outputs)?;
+            let index = self.encode_and_submit(state, Some(&read_back))?;
+            read_back.pending(index)
+        })
     }
 
     /// Starts a run whose results stay on the device. Blocks only while [`MAX_IN_FLIGHT`] runs before it are not done, so that the memory
     /// for commands and inputs stays bounded.
     pub fn enqueue(&self, inputs: &[(SlotId, &[u8])]) -> Result<()> {
-        let mut state = self.state();
-        self.prepare(&mut state, inputs)?;
-        self.start(&mut state)
+        self.with_inputs(&[], inputs, |state| self.start(state))
     }
 
     /// Starts a run over tensors of the caller, of which nobody else's run sees a part: `inputs` are bound, `data` is written to other
@@ -133,17 +134,17 @@ impl Executor {
         for (slot, tensor) in inputs {
             self.check_binding(*slot, tensor)?;
         }
-        let mut state = self.state();
-        let mut changed = state.exchange(inputs, Owner::Bound);
-        if let Err(error) = self.prepare_over(&mut state, data, &mut changed) {
-            return Err(self.restore(&mut state, changed, error));
-        }
-        self.start(&mut state)?;
-        let tensor = |(slot, dtype, shape): &(SlotId, DType, &[usize])| {
+        for (slot, ..) in outputs {
             self.slot(*slot)?;
-            DeviceTensor::over(&self.loaded.device, state.buffers[slot.0 as usize].buffer.clone(), *dtype, shape)
-        };
-        outputs.iter().map(tensor).collect()
+        }
+        self.with_inputs(inputs, data, |state| {
+            let tensor = |(slot, dtype, shape): &(SlotId, DType, &[usize])| {
+                DeviceTensor::over(&self.loaded.device, state.buffers[slot.0 as usize].buffer.clone(), *dtype, shape)
+            };
+            let tensors = outputs.iter().map(tensor).collect::<Result<Vec<_>>>()?;
+            self.start(state)?;
+            Ok(tensors)
+        })
     }
 
     /// Submits a run and waits while too many are not done.
@@ -168,11 +169,7 @@ impl Executor {
     pub fn bind(&self, slot: SlotId, tensor: &DeviceTensor) -> Result<()> {
         self.check_binding(slot, tensor)?;
         let mut state = self.state();
-        let changed = state.exchange(&[(slot, tensor)], Owner::Bound);
-        match self.rebind(&mut state, &changed) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(self.restore(&mut state, changed, error)),
-        }
+        self.exchange(&mut state, placed(&[(slot, tensor)], Owner::Bound), |_| Ok(()))
     }
 
     /// Checks that `tensor` may take the place of a slot's buffer.
@@ -192,14 +189,6 @@ impl Executor {
             return Err(Error::invalid(format!("slot `{}` has {} bytes, {dtype}{shape:?} is given", info.name, info.bytes)));
         }
         Ok(())
-    }
-
-    /// Gives slots the buffers back that `changed` says they had, after `error`. Where that fails too, the device is gone, which is then
-    /// the error.
-    fn restore(&self, state: &mut State, changed: Vec<(SlotId, SlotBuffer)>, error: Error) -> Error {
-        let now: Vec<(SlotId, SlotBuffer)> =
-            changed.into_iter().rev().map(|(slot, was)| (slot, std::mem::replace(&mut state.buffers[slot.0 as usize], was))).collect();
-        self.rebind(state, &now).err().unwrap_or(error)
     }
 
     /// Records a run that reads and writes `tensors`, each in the place of a slot's buffer. What is recorded counts for the device only
@@ -227,12 +216,11 @@ impl Executor {
             }
         }
         let mut state = self.state();
-        let given: Vec<SlotId> = tensors.iter().map(|(slot, _)| *slot).collect();
-        let mut changed = state.exchange(tensors, Owner::Recorded);
-        if let Err(error) = self.renew_outputs(&mut state, &given, &mut changed) {
-            return Err(self.restore(&mut state, changed, error));
-        }
-        self.loaded.device.scoped(ErrorKind::Internal, "recording a plan", |_| state.encode_all(recorder.encoder))
+        let mut new = placed(tensors, Owner::Recorded);
+        self.renew_outputs(&state, &mut new)?;
+        self.exchange(&mut state, new, |state| {
+            self.loaded.device.scoped(ErrorKind::Internal, "recording a plan", |_| state.encode_all(recorder.encoder))
+        })
     }
 
     /// Gives dispatch `command` of the plan (its place in [`ExecutionPlan::commands`]) other parameter words and another number of
@@ -257,7 +245,7 @@ impl Executor {
         }
         check_size(device, &dispatch.launch.source, params, workgroups)?;
         if !workgroups.contains(&0) {
-            state.check_aliasing(&self.loaded.slots, &dispatch.launch)?;
+            check_aliasing(&self.loaded.slots, &state.with(&[]), &dispatch.launch)?;
         }
         if let Some(buffer) = self.loaded.params.as_ref().filter(|_| *num_params > 0) {
             device.write_at(buffer, dispatch.launch.params_offset, bytemuck::cast_slice(params))?;
@@ -280,11 +268,14 @@ impl Executor {
         Ok(tensor)
     }
 
-    /// Overwrites what a slot holds, a state for instance.
+    /// Overwrites what a slot holds, a state for instance. A tensor that a caller has of an input or an output keeps its value.
     pub fn write(&self, slot: SlotId, data: &[u8]) -> Result<()> {
-        self.write_slots(&mut self.state(), &[(slot, data)], |role| {
-            matches!(role, Role::Input | Role::Donated | Role::State | Role::Output)
-        })
+        let data = [(slot, data)];
+        self.check_data(&data, |role| matches!(role, Role::Input | Role::Donated | Role::State | Role::Output))?;
+        let mut state = self.state();
+        let mut new = Vec::new();
+        self.renew(&state, &mut new, slot)?;
+        self.exchange(&mut state, new, |state| self.write_slots(state, &data))
     }
 
     /// The bytes of a slot, blocking for the runs before.
@@ -320,37 +311,91 @@ impl Executor {
         ReadBack::pooled(&self.loaded.device, &self.loaded.staging, &parts)
     }
 
-    /// Writes inputs, and gives outputs that a caller still holds a buffer of their own.
-    pub(super) fn prepare(&self, state: &mut State, inputs: &[(SlotId, &[u8])]) -> Result<()> {
-        self.prepare_over(state, inputs, &mut Vec::new())
-    }
-
-    /// [`Executor::prepare`] after the buffers of some slots, which `changed` names with what they were, have been replaced.
-    fn prepare_over(&self, state: &mut State, inputs: &[(SlotId, &[u8])], changed: &mut Vec<(SlotId, SlotBuffer)>) -> Result<()> {
+    /// Does `work` on the state from which a run starts: `bound` tensors stand in the places of inputs, `data` is written to others, and
+    /// outputs that a caller holds have new buffers. After an error all slots have the buffers that they had.
+    pub(super) fn with_inputs<T>(
+        &self,
+        bound: &[(SlotId, &DeviceTensor)],
+        data: &[(SlotId, &[u8])],
+        work: impl FnOnce(&mut State) -> Result<T>,
+    ) -> Result<T> {
         self.loaded.device.check_alive()?;
-        self.renew_outputs(state, &[], changed)?;
-        self.write_slots(state, inputs, Role::is_input)
+        self.check_data(data, Role::is_input)?;
+        let mut state = self.state();
+        let mut new = placed(bound, Owner::Bound);
+        self.renew_outputs(&state, &mut new)?;
+        for (slot, _) in data {
+            self.renew(&state, &mut new, *slot)?;
+        }
+        self.exchange(&mut state, new, |state| {
+            self.write_slots(state, data)?;
+            work(state)
+        })
     }
 
-    /// Gives outputs that a caller holds a buffer of their own, but for those in `except` and those that were bound. Binds what `changed`
-    /// names too.
-    fn renew_outputs(&self, state: &mut State, except: &[SlotId], changed: &mut Vec<(SlotId, SlotBuffer)>) -> Result<()> {
-        for (i, info) in self.loaded.slots.iter().enumerate() {
-            let (slot, place) = (SlotId(i as u32), &mut state.buffers[i]);
-            let held = match place.owner {
-                Owner::Executor => Arc::strong_count(&place.buffer) > 1,
-                Owner::Recorded => true,
-                Owner::Bound => false,
-            };
-            if info.role == Role::Output && held && !except.contains(&slot) {
-                let buffer = self.loaded.device.buffer(&info.name, info.bytes)?;
-                changed.push((slot, std::mem::replace(place, SlotBuffer { buffer, owner: Owner::Executor })));
+    /// Adds to `new` a buffer for each output that needs one.
+    fn renew_outputs(&self, state: &State, new: &mut Vec<(SlotId, SlotBuffer)>) -> Result<()> {
+        let mut outputs = (0..).zip(&self.loaded.slots).filter(|(_, info)| info.role == Role::Output);
+        outputs.try_for_each(|(slot, _)| self.renew(state, new, SlotId(slot)))
+    }
+
+    /// Adds to `new` a buffer for an input or output whose own, or the one that it has there, is a caller's and must keep its value. What
+    /// was bound to an output is written.
+    fn renew(&self, state: &State, new: &mut Vec<(SlotId, SlotBuffer)>, slot: SlotId) -> Result<()> {
+        let info = self.slot(slot)?;
+        let given = new.iter().rev().find(|(other, _)| *other == slot);
+        let place = given.map_or(&state.buffers[slot.0 as usize], |(_, place)| place);
+        let is_callers = match (info.role, place.owner) {
+            (Role::Input | Role::Donated, owner) => owner != Owner::Executor,
+            (Role::Output, Owner::Executor) => Arc::strong_count(&place.buffer) > 1,
+            // One that is given now is what the recording writes.
+            (Role::Output, Owner::Recorded) => given.is_none(),
+            _ => false,
+        };
+        if is_callers {
+            let buffer = self.loaded.device.buffer(&info.name, info.bytes)?;
+            new.push((slot, SlotBuffer { buffer, owner: Owner::Executor }));
+        }
+        Ok(())
+    }
+
+    /// Puts `new` buffers in the places of those that slots have and does `work`. The bind groups are made before anything is changed,
+    /// and after an error, also of `work`, everything is as it was: no bind group is ever over other buffers than its slots have.
+    fn exchange<T>(&self, state: &mut State, new: Vec<(SlotId, SlotBuffer)>, work: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+        let groups = self.groups_over(state, &new)?;
+        let mut change = Change { buffers: new, groups };
+        state.swap(&mut change);
+        let done = work(state);
+        if done.is_err() {
+            state.swap(&mut change);
+        }
+        done
+    }
+
+    /// Bind groups for the steps that use a slot whose buffer is another one among `new`.
+    fn groups_over(&self, state: &State, new: &[(SlotId, SlotBuffer)]) -> Result<Vec<(usize, wgpu::BindGroup)>> {
+        if new.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Loaded { device, slots, params, .. } = &*self.loaded;
+        let buffers = state.with(new);
+        let other = |slot: &SlotId| buffers[slot.0 as usize].buffer.raw() != state.buffers[slot.0 as usize].buffer.raw();
+        let changed: Vec<SlotId> = new.iter().map(|(slot, _)| *slot).filter(other).collect();
+        let mut groups = Vec::new();
+        for (at, step) in state.steps.iter().enumerate() {
+            if let Work::Dispatch(d) = &step.work
+                && d.launch.bindings.iter().any(|range| changed.contains(&range.slot))
+            {
+                if step.work.launches() {
+                    check_aliasing(slots, &buffers, &d.launch)?;
+                }
+                groups.push((at, bind_group(device, slots, &buffers, params.as_ref(), &d.launch)?));
             }
         }
-        self.rebind(state, changed)
+        Ok(groups)
     }
 
-    fn write_slots(&self, state: &mut State, data: &[(SlotId, &[u8])], allowed: impl Fn(Role) -> bool) -> Result<()> {
+    fn check_data(&self, data: &[(SlotId, &[u8])], allowed: impl Fn(Role) -> bool) -> Result<()> {
         for (slot, bytes) in data {
             let info = self.slot(*slot)?;
             if !allowed(info.role) {
@@ -360,45 +405,13 @@ impl Executor {
                 return Err(Error::invalid(format!("slot `{}` takes {} bytes, {} are given", info.name, info.bytes, bytes.len())));
             }
         }
-        for (slot, bytes) in data {
-            let info = self.slot(*slot)?;
-            let place = slot.0 as usize;
-            if info.role.is_input() && state.buffers[place].owner != Owner::Executor {
-                // The buffer is a caller's tensor: leave that as it is.
-                let buffer = self.loaded.device.buffer(&info.name, info.bytes)?;
-                let was = std::mem::replace(&mut state.buffers[place], SlotBuffer { buffer, owner: Owner::Executor });
-                self.rebind(state, &[(*slot, was)])?;
-            }
-            self.loaded.device.write(&state.buffers[place].buffer, bytes)?;
-        }
         Ok(())
     }
 
-    /// Makes the bind groups anew that a slot is part of whose buffer is no longer the one that `changed` names: all of them, or none.
-    fn rebind(&self, state: &mut State, changed: &[(SlotId, SlotBuffer)]) -> Result<()> {
-        let other = |(slot, was): &&(SlotId, SlotBuffer)| was.buffer.raw() != state.buffers[slot.0 as usize].buffer.raw();
-        let slots: Vec<SlotId> = changed.iter().filter(other).map(|(slot, _)| *slot).collect();
-        if slots.is_empty() {
-            return Ok(());
-        }
-        let mut groups = Vec::new();
-        for (at, step) in state.steps.iter().enumerate() {
-            if let Work::Dispatch(d) = &step.work
-                && d.launch.bindings.iter().any(|range| slots.contains(&range.slot))
-            {
-                if step.work.launches() {
-                    state.check_aliasing(&self.loaded.slots, &d.launch)?;
-                }
-                let Loaded { device, slots, params, .. } = &*self.loaded;
-                groups.push((at, state.bind_group(device, slots, params.as_ref(), &d.launch)?));
-            }
-        }
-        for (at, new) in groups {
-            if let Work::Dispatch(d) = &mut state.steps[at].work {
-                d.group = new;
-            }
-        }
-        Ok(())
+    /// Writes data that was checked.
+    fn write_slots(&self, state: &State, data: &[(SlotId, &[u8])]) -> Result<()> {
+        let write = |(slot, bytes): &(SlotId, &[u8])| self.loaded.device.write(&state.buffers[slot.0 as usize].buffer, bytes);
+        data.iter().try_for_each(write)
     }
 
     fn encode_and_submit(&self, state: &State, read_back: Option<&ReadBack>) -> Result<wgpu::SubmissionIndex> {
@@ -411,4 +424,9 @@ impl Executor {
             self.loaded.device.submit(Some(encoder))
         })
     }
+}
+
+/// Tensors that were checked, for the places of slots' buffers.
+fn placed(tensors: &[(SlotId, &DeviceTensor)], owner: Owner) -> Vec<(SlotId, SlotBuffer)> {
+    tensors.iter().map(|(slot, tensor)| (*slot, SlotBuffer { buffer: tensor.buffer().clone(), owner })).collect()
 }

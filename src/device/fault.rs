@@ -60,9 +60,15 @@ impl Faults {
     }
 
     /// Does `f` under error scopes. A fault is an error of its own kind (out of memory, device lost) or else of `kind`; `what` says
-    /// what was being done.
+    /// what was being done. A fault of someone else's, which no scope caught, is told once and before `f`, which then is not done.
     pub(super) fn scoped<T>(&self, device: &wgpu::Device, kind: ErrorKind, what: &str, f: impl FnOnce() -> T) -> Result<T> {
         self.check()?;
+        if let Some(message) = self.take_uncaptured() {
+            return Err(Error::internal(format!(
+                "before {what}, something else than Sublane used the device wrongly, an encoder or buffer of the program's own perhaps: \
+                 {message}"
+            )));
+        }
         let memory = device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let internal = device.push_error_scope(wgpu::ErrorFilter::Internal);
         let validation = device.push_error_scope(wgpu::ErrorFilter::Validation);
@@ -74,10 +80,7 @@ impl Faults {
             let kind = if matches!(error, wgpu::Error::OutOfMemory { .. }) { ErrorKind::OutOfMemory } else { kind };
             return Err(Error::new(kind, format!("{what}: {error}")).with_source(error));
         }
-        match self.take_uncaptured() {
-            Some(message) => Err(Error::internal(format!("{what}: {message}"))),
-            None => Ok(value),
-        }
+        Ok(value)
     }
 
     /// Polls `device`. wgpu panics where the driver reports a lost device here; that becomes an error value too.

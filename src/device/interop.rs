@@ -94,7 +94,8 @@ fn check_limits(name: &str, limits: &wgpu::Limits) -> Result<()> {
 
 impl DeviceTensor {
     /// A tensor in a caller's buffer, from its first byte on, without a copy. Kernels see what is written to the buffer and the other way
-    /// round. It does not count against the memory limit.
+    /// round: what writes to this tensor, an operation in place or one that it was donated to, changes every other tensor over the buffer,
+    /// also the one that [`DeviceTensor::into_buffer`] took it from. It does not count against the memory limit.
     ///
     /// # Errors
     ///
@@ -132,8 +133,9 @@ impl DeviceTensor {
         DeviceTensor::over(device, Arc::new(Buffer::of_caller(buffer.clone(), bytes)), dtype, shape)
     }
 
-    /// The buffer the tensor lies in, from its first byte on, without a copy; it may be larger. When the last handle of the tensor is
-    /// gone, its memory no longer counts against the memory limit, though wgpu keeps it as long as the caller does.
+    /// The buffer the tensor lies in, from its first byte on, without a copy; it may be larger. Other handles of the tensor, those of an
+    /// eager tensor too, stay and see what is written to the buffer: copy it first where they must not. When the last handle of the tensor
+    /// is gone, its memory no longer counts against the memory limit, though wgpu keeps it as long as the caller does.
     pub fn into_buffer(self) -> wgpu::Buffer {
         self.buffer().raw().clone()
     }

@@ -55,13 +55,11 @@ const DISPATCHES_PER_SET: usize = wgpu::QUERY_SET_MAX_QUERIES as usize / 2;
 impl Executor {
     /// Runs the plan once, as [`Executor::run`] does, and measures each command. Slower than a run: every dispatch is a pass of its own.
     pub fn profile(&self, inputs: &[(SlotId, &[u8])]) -> Result<Profile> {
-        let mut state = self.state();
-        self.prepare(&mut state, inputs)?;
         let clock = self.device().info().clock;
-        let commands = match clock {
-            Clock::Timestamps => self.with_timestamps(&state)?,
-            Clock::Host => self.with_host_clock(&state)?,
-        };
+        let commands = self.with_inputs(&[], inputs, |state| match clock {
+            Clock::Timestamps => self.with_timestamps(state),
+            Clock::Host => self.with_host_clock(state),
+        })?;
         Ok(Profile { clock, commands })
     }
 
