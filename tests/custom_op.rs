@@ -209,6 +209,30 @@ fn what_does_not_fit_is_an_error_that_says_what_would() {
     let message = apply(&short.expect("an operation"), &[&[2, 3], &[3]]);
     assert!(message.contains("gives 1 parameter words, the text's parameter block has 4"), "{message}");
 
+    // What would run on no workgroup, or read past its tensor; without elements nothing runs.
+    let with = |text: String, workgroups: Workgroups| {
+        CustomOp::new(kernel(&text), move |inputs: &[&TensorType]| Ok(Launch { workgroups, ..rule(1.0, 0)(inputs)? }))
+            .expect("an operation")
+    };
+    for (workgroups, given) in [(Workgroups::Linear(0), "Linear(0)"), (Workgroups::Grid([3, 0, 1]), "Grid([3, 0, 1])")] {
+        let message = apply(&with(MIRROR.into(), workgroups), &[&[2, 3], &[3]]);
+        assert!(message.contains(&format!("`mirror` gives {given}")) && message.contains("f32[2, 3]"), "{message}");
+        let none = capture(|t| {
+            let inputs = [t.input("x", [0, 3], DType::F32)?, t.input("b", [3], DType::F32)?];
+            with(MIRROR.into(), workgroups).apply(&[&inputs[0], &inputs[1]])
+        });
+        none.expect("nothing is to be written");
+    }
+    for (name, from) in [("x", "x: array<f32>"), ("bias", "bias: array<f32>"), ("y", "y: array<f32>")] {
+        let fixed = |count: usize| with(MIRROR.replace(from, &from.replace("f32", &format!("f32, {count}"))), Workgroups::Linear(1));
+        let message = apply(&fixed(100), &[&[2, 4], &[4]]);
+        assert!(message.contains(&format!("`mirror` declares `{name}` with at least 400 bytes")), "{message}");
+        let fits = capture(|t| fixed(4).apply(&[&t.input("x", [2, 4], DType::F32)?, &t.input("b", [4], DType::F32)?])).expect("captured");
+        let device = device();
+        let session = Session::load(&device, &compiled(&fits, &device.target(), Mode::Compiled)).expect("loads");
+        session.run(&[("x", &numbers(&[2, 4], 0.0)), ("b", &numbers(&[4], 0.0))]).expect("runs");
+    }
+
     // A target that lacks what the text needs, and one with too few buffers.
     let compile_for = |op: &CustomOp, target: &Target| {
         let graph = capture(|t| op.apply(&[&t.input("x", [2, 4], DType::F32)?, &t.input("b", [4], DType::F32)?])).expect("captured");
@@ -259,4 +283,18 @@ fn graphs_are_told_apart_by_text_and_parameters() {
     let outputs = session.run(&[("x", &numbers(&[2, 4], 1.0)), ("b", &HostTensor::zeros(DType::F32, [4]).expect("zeros"))]).expect("runs");
     let (plus, minus) = (outputs.get("plus").expect("plus").to_f64(), outputs.get("minus").expect("minus").to_f64());
     assert!(plus.iter().zip(&minus).all(|(a, b)| *a == -b && *a != 0.0), "{plus:?} {minus:?}");
+}
+
+#[test]
+fn a_comment_is_not_taken_for_the_entry_point() {
+    let text = MIRROR.replace("fn mirror(", "// fn mirror(\nfn /* not fn mirror( */ mirror /**/ (");
+    let op = CustomOp::new(kernel(&text), rule(2.0, 0)).expect("an operation");
+    let device = device();
+    let graph = |op: &CustomOp| capture(|t| op.apply(&[&t.input("x", [2, 4], DType::F32)?, &t.input("b", [4], DType::F32)?]));
+    let run = |op: &CustomOp| {
+        let session = Session::load(&device, &compiled(&graph(op).expect("captured"), &device.target(), Mode::Compiled)).expect("loads");
+        session.run(&[("x", &numbers(&[2, 4], 0.0)), ("b", &numbers(&[4], 1.0))]).expect("runs")
+    };
+    let plain = CustomOp::new(kernel(MIRROR), rule(2.0, 0)).expect("an operation");
+    assert_eq!(run(&op).single().expect("one"), run(&plain).single().expect("one"));
 }

@@ -50,7 +50,8 @@ use kernels_gen::{BindingKind, Formula, KernelSource, written};
 /// In group 0, from binding 0 on, stand the operands (`var<storage, read>`, in their order), the one result (`var<storage, read_write>`)
 /// and, if there are parameters, their block (`var<uniform>`, 32-bit words). Tensors are dense and row-major; F32, I32 and U32 take a word
 /// an element, F16 two bytes, I8, U8 and Bool one, packed into words from the lowest byte on. Buffers are padded to 16 bytes, and
-/// `arrayLength` counts the padding: pass numbers of elements as parameters. The result is not zero before; workgroup memory neither.
+/// `arrayLength` counts the padding: pass numbers of elements as parameters. An array of a fixed size must not be longer than its tensor.
+/// The result is not zero before; workgroup memory neither.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomKernel {
     /// Name of the operation and of the text's one entry point.
@@ -80,7 +81,7 @@ pub enum Workgroups {
 pub struct Launch {
     /// Type of the result.
     pub result: TensorType,
-    /// Workgroups; none are run for a result without elements.
+    /// Workgroups, at least one; none are run for a result without elements.
     pub workgroups: Workgroups,
     /// Words of the parameter block, as many as the text's has; an f32 is given by its bits.
     pub params: Vec<u32>,
@@ -96,6 +97,8 @@ type Reference = dyn Fn(&[&RefTensor]) -> Result<RefTensor> + Send + Sync;
 pub struct CustomOp {
     name: Arc<str>,
     source: Arc<KernelSource>,
+    /// Bytes that the text asks of each operand and of the result.
+    least_bytes: Arc<[u64]>,
     rule: Arc<Rule>,
     reference: Option<Arc<Reference>>,
 }
@@ -111,8 +114,9 @@ impl CustomOp {
     /// a target has what the text needs is checked when a graph is compiled.
     pub fn new(kernel: CustomKernel, rule: impl Fn(&[&TensorType]) -> Result<Launch> + Send + Sync + 'static) -> Result<Self> {
         let CustomKernel { name, wgsl, max_iterations, flops } = kernel;
-        let source = written::from_text(&name, &wgsl, max_iterations, flops)?;
-        Ok(CustomOp { name: name.into(), source: Arc::new(source), rule: Arc::new(rule), reference: None })
+        let written::Written { source, least_bytes } = written::from_text(&name, &wgsl, max_iterations, flops)?;
+        let (source, least_bytes) = (Arc::new(source), least_bytes.into());
+        Ok(CustomOp { name: name.into(), source, least_bytes, rule: Arc::new(rule), reference: None })
     }
 
     /// The same operation with its value by definition, from operands of types that the rule has accepted. Tests compare with it; without
@@ -137,7 +141,8 @@ impl CustomOp {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for another number of operands than the text reads or of parameter
-    /// words than it has, and what the rule says.
+    /// words than it has, for a tensor shorter than the array that the text says it is, for no workgroups where the result has elements,
+    /// and what the rule says.
     pub fn apply<V: Value>(&self, operands: &[&V]) -> Result<V> {
         let types: Vec<TensorType> = operands.iter().map(|operand| operand.ty()).collect();
         let call = self.call(&types.iter().collect::<Vec<_>>())?;
@@ -162,7 +167,36 @@ impl CustomOp {
                 self.name
             )));
         }
+        if launch.result.num_elems() > 0 {
+            self.check_launch(types, &launch)?;
+        }
         Ok(CustomCall { op: self.clone(), inputs: types.iter().map(|ty| (*ty).clone()).collect(), launch })
+    }
+
+    /// Whether a launch that gives elements fits the text.
+    fn check_launch(&self, types: &[&TensorType], launch: &Launch) -> Result<()> {
+        let name = &self.name;
+        let none = match launch.workgroups {
+            Workgroups::Linear(count) => count == 0,
+            Workgroups::Grid(grid) => grid.contains(&0),
+        };
+        if none {
+            let (given, result) = (launch.workgroups, &launch.result);
+            return Err(Error::invalid(format!(
+                "the rule of `{name}` gives {given:?}, so that nothing would write its result {result}; give a workgroup at the least"
+            )));
+        }
+        for ((ty, least), binding) in types.iter().copied().chain([&launch.result]).zip(&*self.least_bytes).zip(&self.source.bindings) {
+            let padded = ty.num_bytes().max(1).next_multiple_of(16);
+            if *least > padded {
+                return Err(Error::invalid(format!(
+                    "the text of `{name}` declares `{}` with at least {least} bytes, {ty} has {padded} with its padding; declare an array \
+                     without a size, or give a larger tensor",
+                    binding.name
+                )));
+            }
+        }
+        Ok(())
     }
 }
 
