@@ -5,6 +5,9 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+/// What the names of files begin with that are being written; one that stays was left by a program that was ended.
+pub const UNFINISHED: &str = ".sublane-";
+
 /// Writes `bytes` to `path`, or leaves what was there: the bytes go to a new file in the same folder, which then takes the name. A link
 /// stays, and what it leads to is written. What is no ordinary file, such as a device or a pipe, is written into.
 pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
@@ -64,7 +67,7 @@ fn destination(path: &Path) -> Result<Destination> {
 fn beside(path: &Path) -> Result<tempfile::NamedTempFile> {
     let folder = path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".sublane-");
+    builder.prefix(UNFINISHED);
     #[cfg(unix)]
     {
         // A temporary file is private by default; this one becomes an ordinary file, which the user's mask decides on.

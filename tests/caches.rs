@@ -197,4 +197,10 @@ fn the_commands_list_and_clear() {
     sublane(folder.path(), &["cache", "clear"]);
     assert_eq!(sublane(folder.path(), &["cache", "list"])["files"], 0);
     assert!(folder.path().join("somebody's.txt").exists());
+    // What a program that was ended did not finish.
+    std::fs::write(folder.path().join("graphs/.sublane-Ab3dE6"), "half").expect("written");
+    let listed = sublane(folder.path(), &["cache", "list"]);
+    assert_eq!((&listed["files"], &listed["rows"][0]["about"]), (&1.into(), &"not finished".into()));
+    assert_eq!(sublane(folder.path(), &["cache", "clear", "--graphs"])["files"], 1);
+    assert_eq!(sublane(folder.path(), &["cache", "list"])["files"], 0);
 }

@@ -6,7 +6,7 @@ use rten_onnx::onnx::{
 };
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use sublane::HostTensor;
 use sublane::import::npy;
 
@@ -245,6 +245,76 @@ fn export_writes_what_a_session_runs_without_the_compiler() {
     assert!(code == Some(1) && message.contains("holds `mine` beside an earlier export") && message.contains("--force"), "{message}");
     json(folder, &["export", "model.onnx", "-o", "out", "--force"]);
     assert!(folder.join("out/mine").is_file());
+
+    // A user's files stay, with `--force` too.
+    std::fs::create_dir_all(folder.join("mine/kernels")).expect("made");
+    for (name, force) in [("kernels/mine.cu", false), ("weights.safetensors", true), ("plan.json", true)] {
+        let path = folder.join("mine").join(name);
+        std::fs::write(&path, "mine").expect("written");
+        let (code, message) = fails(folder, &[&["export", "model.onnx", "-o", "mine"][..], &["--force"][..usize::from(force)]].concat());
+        assert!(code == Some(1) && message.contains(&format!("`{name}`")), "{message}");
+        assert_eq!(std::fs::read(&path).expect("kept"), b"mine");
+        assert_eq!(std::fs::read(folder.join("mine/kernels/mine.cu")).expect("kept"), b"mine");
+        if force {
+            std::fs::remove_file(&path).expect("removed");
+        }
+    }
+    json(folder, &["export", "model.onnx", "-o", "mine", "--force"]);
+    assert_eq!(std::fs::read(folder.join("mine/kernels/mine.cu")).expect("kept"), b"mine");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_export_that_is_killed_leaves_nothing_that_stops_the_next() {
+    let folder = folder();
+    let folder = folder.path();
+    let export = ["export", "model.onnx", "-o", "out"];
+    for ms in [0, 2, 5, 10, 15, 20, 25, 30, 40, 60] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sublane")).args(export).current_dir(folder).stdout(Stdio::null()).spawn();
+        let child = child.as_mut().expect("starts");
+        std::thread::sleep(std::time::Duration::from_millis(ms));
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+    }
+    json(folder, &export);
+    let names = |folder: &Path| {
+        let listed = std::fs::read_dir(folder).expect("listed");
+        let mut names: Vec<String> = listed.map(|entry| entry.expect("entry").file_name().to_string_lossy().into()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(folder), ["model.onnx", "out"]);
+    assert_eq!(names(&folder.join("out")), ["kernels", "plan.json", "weights.safetensors"]);
+}
+
+#[test]
+fn options_of_an_adapter_that_is_not_used_are_told() {
+    let folder = folder();
+    let folder = folder.path();
+    let adapter = ["--adapter", "nosuch", "--limits", "native", "--memory-limit", "10", "--autotune", "on"];
+    for (what, args) in [
+        ("export --target webgpu", &["export", "model.onnx", "-o", "out"][..]),
+        ("kernels", &["kernels", "list"]),
+        ("motifs list", &["motifs", "list"]),
+    ] {
+        let output = run(folder, &[args, &adapter].concat());
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{message}");
+        let told = "uses no adapter: --adapter, --limits, --autotune, --memory-limit has no effect here";
+        assert!(message.contains(&format!("`{what}` {told}")), "{message}");
+        let output = run(folder, args);
+        assert!(output.status.success() && !String::from_utf8_lossy(&output.stderr).contains("uses no adapter"));
+    }
+}
+
+#[test]
+fn a_size_that_is_given_twice_is_refused() {
+    let folder = folder();
+    for command in [&["run"][..], &["explain"], &["export", "-o", "out"]] {
+        let args = [command, &["model.onnx", "--dim", "N=3", "--dim", "N=3"]].concat();
+        let (code, message) = fails(folder.path(), &args);
+        assert!(code == Some(1) && message.contains("the size of `N` is given twice (`--dim`)"), "{message}");
+    }
 }
 
 #[test]

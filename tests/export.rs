@@ -195,35 +195,181 @@ fn a_plan_that_was_forged_is_refused_too() {
     refused("describe", &|content| content["compiled"]["kernels"] = serde_json::json!([]));
 }
 
+/// Every file below a folder, with what it holds.
+fn contents(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = std::collections::BTreeMap::new();
+    for name in names(folder) {
+        let path = folder.join(name);
+        match path.is_dir() {
+            true => found.extend(contents(&path)),
+            false => drop(found.insert(path.clone(), files::read(&path).expect("read"))),
+        }
+    }
+    found
+}
+
+/// Two graphs whose exports differ in all files, and the target they are for.
+fn two() -> ([Compiled; 2], Target) {
+    let target = Target::webgpu();
+    (([Mode::Compiled, Mode::Eager].map(|mode| compiled(&model(), &target, mode))), target)
+}
+
 #[test]
 fn a_folder_with_other_files_is_left_alone_unless_it_is_forced() {
     let around = tempfile::tempdir().expect("a folder");
     let folder = around.path().join("export");
     std::fs::create_dir(&folder).expect("made");
-    let target = Target::webgpu();
-    let [first, second] = [Mode::Compiled, Mode::Eager].map(|mode| compiled(&model(), &target, mode));
+    let ([first, second], target) = two();
     export::write(&first, &target, "first", &folder, false).expect("an empty folder is written to");
     export::write(&second, &target, "second", &folder, false).expect("an export is replaced");
     let read = export::read(&folder).expect("read");
     assert_eq!((read.source.as_str(), read.compiled.plan()), ("second", second.plan()));
     assert_eq!(names(&folder.join("kernels")).len(), second.plan().kernels.len(), "the first one's kernels are gone");
 
-    std::fs::write(folder.join("notes.txt"), "mine").expect("written");
-    let error = export::write(&first, &target, "first", &folder, false).expect_err("refused");
-    assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("holds `notes.txt` beside"), "{error}");
-    assert_eq!(export::read(&folder).expect("read").source, "second", "nothing was touched");
-    export::write(&first, &target, "first", &folder, true).expect("forced");
-    assert_eq!(export::read(&folder).expect("read").source, "first");
-    assert_eq!(names(&folder), ["kernels", "notes.txt", "plan.json", "weights.safetensors"]);
+    let others = ["notes.txt", "kernels/mine.cu", "kernels/below/mine.wgsl"];
+    std::fs::create_dir(folder.join("kernels/below")).expect("made");
+    for (at, other) in others.iter().enumerate() {
+        std::fs::write(folder.join(other), "mine").expect("written");
+        let before = contents(&folder);
+        let error = export::write(&first, &target, "first", &folder, false).expect_err("refused");
+        let name = other.trim_end_matches("/mine.wgsl");
+        assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("beside an earlier export"), "{error}");
+        assert!(at > 0 || error.to_string().contains("`kernels/below`"), "{error}");
+        export::check_folder(&folder, false).expect_err("refused at once");
+        assert_eq!(contents(&folder), before, "nothing was touched for {name}");
+    }
+    for (compiled, source) in [(&first, "first"), (&second, "second")] {
+        export::write(compiled, &target, source, &folder, true).expect("forced");
+        assert_eq!(export::read(&folder).expect("read").source, source);
+        assert!(others.iter().all(|other| files::read(folder.join(other)).expect("kept") == b"mine"));
+        let count = compiled.plan().kernels.iter().filter(|k| folder.join(format!("kernels/{}.wgsl", k.name)).is_file()).count();
+        assert_eq!((names(&folder).len(), names(&folder.join("kernels")).len()), (4, count + 2), "and nothing else");
+    }
+}
 
-    let other = around.path().join("other");
-    std::fs::create_dir(&other).expect("made");
-    std::fs::write(other.join("plan.json"), "{}").expect("written");
-    let error = export::write(&first, &target, "first", &other, false).expect_err("refused");
-    assert!(error.to_string().contains("is not empty and holds no export"), "{error}");
-    let error = export::write(&first, &target, "first", &other.join("plan.json"), false).expect_err("refused");
+#[test]
+fn what_no_export_wrote_is_never_replaced() {
+    let ([first, second], target) = two();
+    let kernel = |compiled: &Compiled| format!("kernels/{}.wgsl", compiled.plan().kernels[0].name);
+    let around = tempfile::tempdir().expect("a folder");
+    let refused = |folder: &Path, force: bool, part: &str| {
+        let before = contents(folder);
+        let error = export::write(&second, &target, "second", folder, force).expect_err("refused");
+        assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains(part), "{error}");
+        assert_eq!(contents(folder), before, "nothing was touched");
+    };
+    // Files of the user under the names of an export.
+    for (at, name) in ["plan.json", "weights.safetensors", "kernels", &kernel(&second)].into_iter().enumerate() {
+        let folder = around.path().join(at.to_string());
+        std::fs::create_dir_all(folder.join(name).parent().expect("a folder")).expect("made");
+        std::fs::write(folder.join(name), "{}").expect("written");
+        for force in [false, true] {
+            refused(&folder, force, &format!("`{name}` in `{}` is not as an export wrote it", folder.display()));
+        }
+    }
+    // Files of an export that were changed, one that another export does not write among them.
+    for (at, name) in ["plan.json", "weights.safetensors", &kernel(&first)].into_iter().enumerate() {
+        let folder = around.path().join(format!("changed {at}"));
+        export::write(&first, &target, "first", &folder, false).expect("written");
+        let mut bytes = files::read(folder.join(name)).expect("read");
+        let last = bytes.len() - 9;
+        bytes[last] ^= 1;
+        std::fs::write(folder.join(name), &bytes).expect("written");
+        refused(&folder, false, &format!("`{name}`"));
+        if at < 2 {
+            refused(&folder, true, &format!("`{name}`"));
+        } else {
+            export::write(&second, &target, "second", &folder, true).expect("it is in nobody's way");
+            assert_eq!(files::read(folder.join(name)).expect("kept"), bytes);
+        }
+    }
+    let error = export::write(&first, &target, "first", &around.path().join("0/plan.json"), false).expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
-    assert_eq!(names(&other), ["plan.json"]);
+    #[cfg(unix)]
+    {
+        // A link may lead to what others use.
+        let (folder, elsewhere) = (around.path().join("link"), around.path().join("elsewhere"));
+        export::write(&first, &target, "first", &folder, false).expect("written");
+        std::fs::rename(folder.join("kernels"), &elsewhere).expect("moved");
+        std::os::unix::fs::symlink(&elsewhere, folder.join("kernels")).expect("linked");
+        for force in [false, true] {
+            refused(&folder, force, "`kernels`");
+        }
+    }
+}
+
+#[test]
+fn what_an_interrupted_export_left_is_no_obstacle_and_goes() {
+    let ([first, second], target) = two();
+    let around = tempfile::tempdir().expect("a folder");
+    let whole = around.path().join("whole");
+    export::write(&second, &target, "second", &whole, false).expect("written");
+    let new: Vec<PathBuf> = contents(&whole).into_keys().map(|path| path.strip_prefix(&whole).expect("inside").into()).collect();
+    // The files of an export are moved one after another, the plan first and last; it may end before any of them.
+    let count = first.plan().kernels.len() + new.len() + 2;
+    for steps in 0..=count {
+        let folder = around.path().join(format!("after {steps}"));
+        export::write(&first, &target, "first", &folder, false).expect("written");
+        let work = folder.join(".sublane-export-Ab3dE6");
+        for made in ["new/kernels", "old/kernels"] {
+            std::fs::create_dir_all(work.join(made)).expect("made");
+        }
+        for path in &new {
+            std::fs::copy(whole.join(path), work.join("new").join(path)).expect("copied");
+        }
+        let plan_first = |path: &PathBuf| (path != Path::new("plan.json"), path.clone());
+        let mut old: Vec<PathBuf> = contents(&folder).into_keys().map(|path| path.strip_prefix(&folder).expect("inside").into()).collect();
+        old.retain(|path| !path.starts_with(work.file_name().expect("a name")));
+        old.sort_by_key(plan_first);
+        let mut new = new.clone();
+        new.sort_by_key(plan_first);
+        new.rotate_left(1);
+        let out = old.iter().map(|path| (folder.join(path), work.join("old").join(path)));
+        let into = new.iter().map(|path| (work.join("new").join(path), folder.join(path)));
+        out.chain(into).take(steps).for_each(|(from, to)| std::fs::rename(from, to).expect("moved"));
+        export::check_folder(&folder, false).expect("no obstacle");
+        export::write(&second, &target, "again", &folder, false).expect("written");
+        assert_eq!(names(&folder), ["kernels", "plan.json", "weights.safetensors"], "after {steps}");
+        assert_eq!(export::read(&folder).expect("whole").source, "again");
+        assert_eq!(names(&folder.join("kernels")), names(&whole.join("kernels")));
+    }
+    // A new folder in which nothing else was made yet; and one of such a name that is somebody's.
+    let folder = around.path().join("begun");
+    std::fs::create_dir_all(folder.join(".sublane-export-Ab3dE6/new/kernels")).expect("made");
+    std::fs::create_dir_all(folder.join(".sublane-export-Zy9xW8")).expect("made");
+    export::write(&first, &target, "first", &folder, false).expect("written");
+    assert_eq!(names(&folder), ["kernels", "plan.json", "weights.safetensors"]);
+    let mine = folder.join(".sublane-export-mine/notes");
+    std::fs::create_dir_all(&mine).expect("made");
+    let error = export::write(&first, &target, "first", &folder, false).expect_err("refused").to_string();
+    assert!(error.contains("`.sublane-export-mine` beside an earlier export"), "{error}");
+    export::write(&first, &target, "first", &folder, true).expect("forced");
+    assert!(mine.is_dir());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_export_that_cannot_be_written_leaves_what_was_there() {
+    use std::os::unix::fs::PermissionsExt;
+    let ([first, second], target) = two();
+    let around = tempfile::tempdir().expect("a folder");
+    let folder = around.path().join("export");
+    export::write(&first, &target, "first", &folder, false).expect("written");
+    let before = contents(&folder);
+    let set = |mode| std::fs::set_permissions(folder.join("kernels"), std::fs::Permissions::from_mode(mode)).expect("set");
+    set(0o555);
+    // The superuser may write everywhere.
+    let is_free = std::fs::write(folder.join("kernels/x"), "").is_ok();
+    if is_free {
+        std::fs::remove_file(folder.join("kernels/x")).expect("removed");
+        set(0o755);
+        return;
+    }
+    let error = export::write(&second, &target, "second", &folder, false).expect_err("refused");
+    set(0o755);
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    assert_eq!(contents(&folder), before);
+    assert_eq!(names(&folder), ["kernels", "plan.json", "weights.safetensors"]);
 }
 
 #[test]

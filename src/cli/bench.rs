@@ -78,7 +78,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
 fn again(options: &Options) -> Option<Again> {
     let program = std::env::current_exe().ok()?;
     let mut command: Vec<OsString> = vec![program.into(), "first-call".into(), "--seed".into(), options.seed.to_string().into()];
-    command.extend(["--limits".into(), options.limits.name().into()]);
+    command.extend(["--limits".into(), options.limits().name().into()]);
     options.adapter.iter().for_each(|adapter| command.extend(["--adapter".into(), adapter.into()]));
     options.memory_limit.iter().for_each(|bytes| command.extend(["--memory-limit".into(), bytes.to_string().into()]));
     let scratch = std::env::temp_dir().join(format!("sublane-first-calls-{}", std::process::id()));

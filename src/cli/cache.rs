@@ -54,6 +54,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
         Command::List => ("cache list", "files", stored::list(&folder)?),
         Command::Clear(clear) => ("cache clear", "files removed", stored::clear(&folder, &clear.kinds())?),
     };
+    options.without_adapter(name);
     let mut report = Report::new(name, options.seed);
     report.field("folder", "folder", folder.display().to_string(), "");
     report.field("files", label, files.len(), "");

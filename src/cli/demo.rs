@@ -71,7 +71,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     let passed = table.num_rows() - failed;
     let mut report = super::device::report("demo", &device, options);
     report.field("backend", "backend", device.info().backend.as_str(), "");
-    report.field("limits", "limits", options.limits.name(), "");
+    report.field("limits", "limits", options.limits().name(), "");
     report.field("target", "target", target.name, "");
     report.field("passed", "agree with the reference", passed, "");
     report.field("failed", "do not", failed, "");

@@ -13,7 +13,7 @@ pub(super) fn open(options: &Options) -> Result<Device> {
     if options.adapter.is_some() {
         wanted.adapter.clone_from(&options.adapter);
     }
-    wanted.limits = match options.limits {
+    wanted.limits = match options.limits() {
         Limits::Native => LimitsMode::Native,
         Limits::Webgpu => LimitsMode::Webgpu,
     };

@@ -77,7 +77,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let mut report = super::device::report("eval", &device, options);
     report.field("model", "model", command.model.path.display().to_string(), "");
     report.field("dataset", "data set", command.dataset.name(), "");
-    report.field("limits", "limits", options.limits.name(), "");
+    report.field("limits", "limits", options.limits().name(), "");
     report.field("scale", "scale", as_written(preparation.scale), "");
     report.field("mean", "mean", preparation.mean.into_iter().map(as_written).collect::<Vec<_>>(), "");
     report.field("std", "std", preparation.std.into_iter().map(as_written).collect::<Vec<_>>(), "");

@@ -20,10 +20,10 @@ pub(super) struct Command {
     /// What the kernels may use: that of this machine's adapter, or of a preset: native, webgpu, software or desktop
     #[arg(long, value_name = "TARGET", value_parser = target, default_value = "webgpu")]
     target: For,
-    /// Folder to write to: new, empty, or of an earlier export, which is replaced
+    /// Folder to write to: new, empty, or of an earlier export, whose files are replaced where they are as it wrote them
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Write although other files lie in the folder; they stay
+    /// Write although other files lie in the folder; they stay, and one where a file of the export goes is refused all the same
     #[arg(long)]
     force: bool,
     /// Size of a first dimension that the model leaves open
@@ -60,7 +60,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
             (super::device::report("export", &device, options), compiled, device.target())
         }
         For::Preset(target) => {
-            super::device::tables_only("export --target PRESET", options);
+            options.without_adapter(&format!("export --target {}", target.name));
             (Report::new("export", options.seed), compiler::compile(&imported.graph, target, &wanted)?, (**target).clone())
         }
     };

@@ -62,6 +62,7 @@ pub(super) fn target(name: &str) -> Result<Target, String> {
 }
 
 pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
+    options.without_adapter("kernels");
     match command {
         Command::List(on) => list(&on.target, options),
         Command::Print { name, language, target } => print(name, *language, &target.target),

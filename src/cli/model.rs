@@ -5,11 +5,11 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use sublane::Result;
 use sublane::compiler::{CompileOptions, Compiled, Mode, OptionalStage};
 use sublane::import::onnx::{self, ImportOptions};
 use sublane::report::{Column, Table};
 use sublane::suite::profile::KernelTime;
+use sublane::{Error, Result};
 
 /// A model and the sizes it leaves open.
 #[derive(Debug, Args)]
@@ -70,6 +70,11 @@ impl ModeName {
 impl ModelFile {
     /// Imports the model, its open first dimension being `batch`; `shapes` are those of inputs that are known.
     pub(super) fn import(&self, batch: usize, shapes: HashMap<String, Vec<usize>>) -> Result<onnx::Model> {
+        for (at, (name, _)) in self.dims.iter().enumerate() {
+            if self.dims[..at].iter().any(|(earlier, _)| earlier == name) {
+                return Err(Error::invalid(format!("the size of `{name}` is given twice (`--dim`); give each once")));
+            }
+        }
         onnx::read(
             &self.path,
             &ImportOptions { batch: Some(batch), dims: self.dims.iter().cloned().collect(), shapes, ..ImportOptions::default() },

@@ -8,9 +8,9 @@ pub(super) struct Options {
     /// Adapter to use: its number in `sublane devices` or a part of its name [default: SUBLANE_ADAPTER, or the best]
     #[arg(long, global = true, value_name = "NAME|INDEX")]
     pub adapter: Option<String>,
-    /// Limits and features to use: what the adapter has, or WebGPU's defaults
-    #[arg(long, global = true, value_enum, default_value_t = Limits::Native)]
-    pub limits: Limits,
+    /// Limits and features to use: what the adapter has, or WebGPU's defaults [default: native]
+    #[arg(long, global = true, value_enum)]
+    limits: Option<Limits>,
     /// Whether the tiles of matrix products and convolutions are measured
     #[arg(long, global = true, value_enum, default_value_t = Autotune::Off)]
     pub autotune: Autotune,
@@ -74,6 +74,25 @@ impl Autotune {
 }
 
 impl Options {
+    /// Limits and features to use.
+    pub(super) fn limits(&self) -> Limits {
+        self.limits.unwrap_or(Limits::Native)
+    }
+
+    /// Says which options change nothing because `what` uses no adapter.
+    pub(super) fn without_adapter(&self, what: &str) {
+        let given = [
+            ("--adapter", self.adapter.is_some()),
+            ("--limits", self.limits.is_some()),
+            ("--autotune", self.autotune != Autotune::Off),
+            ("--memory-limit", self.memory_limit.is_some()),
+        ];
+        let given: Vec<&str> = given.into_iter().filter_map(|(name, given)| given.then_some(name)).collect();
+        if !given.is_empty() {
+            log::warn!("`{what}` uses no adapter: {} has no effect here", given.join(", "));
+        }
+    }
+
     /// Starts the log on standard error; `RUST_LOG` overrides `-v` and `-q`.
     pub(super) fn start_logging(&self) {
         let level = match (self.quiet, self.verbose) {

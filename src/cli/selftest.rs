@@ -20,7 +20,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
 pub(super) fn finish(mut report: Report, device: &Device, checks: &[Check], options: &Options) -> Result<Outcome> {
     let failed = checks.iter().filter(|c| c.fault.is_some()).count();
     report.field("backend", "backend", device.info().backend.as_str(), "");
-    report.field("limits", "limits", options.limits.name(), "");
+    report.field("limits", "limits", options.limits().name(), "");
     report.field("target", "target", device.target().name, "");
     report.field("passed", "passed", checks.len() - failed, "");
     report.field("failed", "failed", failed, "");

@@ -1,6 +1,9 @@
 //! Compiled graphs as files that need no compiler: `plan.json`, the text of each kernel, the constants as safetensors.
 //!
-//! Every file's digest stands in the plan, and the plan's own in its head: what was damaged or edited is an error.
+//! Every file's digest stands in the plan, and the plan's own in its head: what was damaged or edited is an error, and only what is as it
+//! was written is replaced by the next export ([`folder`]).
+
+mod folder;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +18,7 @@ use crate::compiler::record::CompiledRecord;
 use crate::compiler::{Compiled, Port};
 use crate::error::{Error, Result};
 use crate::files;
+pub use folder::check_folder;
 use kernels_gen::{DType, KernelSource, Target};
 
 /// Version of the layout of an export; one that this program does not know is refused.
@@ -114,41 +118,13 @@ const DTYPES: [(DType, Dtype); DType::ALL.len()] = [
     (DType::Bool, Dtype::BOOL),
 ];
 
-/// Whether an export can be written to `folder`: it is not there, is empty or holds an earlier export and nothing else. With `force` other
-/// files may lie there; they stay.
-///
-/// # Errors
-///
-/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) with what lies in the way, [`ErrorKind::Io`](crate::ErrorKind::Io).
-pub fn check_folder(folder: &Path, force: bool) -> Result<()> {
-    let listed = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        listed => listed.map_err(|error| Error::io(folder, "list", error))?,
-    };
-    let names =
-        listed.map(|entry| entry.map(|e| e.file_name())).collect::<Result<Vec<_>, _>>().map_err(|e| Error::io(folder, "list", e))?;
-    if names.is_empty() || force {
-        return Ok(());
-    }
-    let refused = |why: String| Err(Error::invalid(format!("`{}` {why}; give another folder, or force it (`--force`)", folder.display())));
-    let export = std::fs::read(folder.join(PLAN)).ok().and_then(|bytes| serde_json::from_slice::<Head>(&bytes).ok());
-    if export.is_none_or(|head| head.format != FORMAT) {
-        return refused("is not empty and holds no export".into());
-    }
-    match names.iter().find(|name| [PLAN, WEIGHTS, KERNELS].iter().all(|own| name != own)) {
-        Some(other) => refused(format!("holds `{}` beside an earlier export", other.to_string_lossy())),
-        None => Ok(()),
-    }
-}
-
 /// Writes `compiled`, which was compiled for `target` from what `source` names, to `folder`: all of it or nothing. An earlier export is
-/// replaced.
+/// replaced. Of two exports to one folder at a time one fails.
 ///
 /// # Errors
 ///
 /// Those of [`check_folder`], and [`ErrorKind::Io`](crate::ErrorKind::Io).
 pub fn write(compiled: &Compiled, target: &Target, source: &str, folder: &Path, force: bool) -> Result<Vec<WrittenFile>> {
-    check_folder(folder, force)?;
     let (mut record, constants) = CompiledRecord::of(compiled);
     let weights = weights(compiled, &constants)?;
     let mut texts: BTreeMap<String, String> = BTreeMap::new();
@@ -170,51 +146,15 @@ pub fn write(compiled: &Compiled, target: &Target, source: &str, folder: &Path, 
     let (format, version, note) = (FORMAT.into(), env!("CARGO_PKG_VERSION").into(), NOTE.into());
     let plan = serde_json::to_vec_pretty(&PlanFile { format, schema: SCHEMA, version, note, digest, content }).map_err(internal)?;
 
-    // All is written beside what is there, and takes its place when it is whole.
-    let present = folder.is_dir();
-    let place = match (present, folder.parent().filter(|parent| !parent.as_os_str().is_empty())) {
-        (true, _) => folder,
-        (false, Some(parent)) => parent,
-        (false, None) => Path::new("."),
-    };
-    std::fs::create_dir_all(place).map_err(|error| Error::io(place, "make the folder", error))?;
-    let around = tempfile::Builder::new().prefix(".sublane-").tempdir_in(place).map_err(|e| Error::io(folder, "write", e.kind().into()))?;
-    let (new, old) = (around.path().join("new"), around.path().join("old"));
-    for made in [&new, &old, &new.join(KERNELS)] {
-        std::fs::create_dir(made).map_err(|error| Error::io(folder, "write", error.kind().into()))?;
-    }
-    let mut written = vec![(PathBuf::from(PLAN), plan), (PathBuf::from(WEIGHTS), weights)];
-    written.extend(texts.into_iter().map(|(name, text)| (Path::new(KERNELS).join(format!("{name}.wgsl")), text.into_bytes())));
-    for (name, bytes) in &written {
-        files::write_atomic(new.join(name), bytes)?;
-    }
-    let fail = |error: std::io::Error| Error::io(folder, "write", error);
-    match present {
-        true => replace(folder, &new, &old).map_err(fail)?,
-        false => std::fs::rename(&new, folder).map_err(fail)?,
-    }
-    Ok(written.into_iter().map(|(name, bytes)| WrittenFile { path: folder.join(name), bytes: bytes.len() as u64 }).collect())
+    let mut files = vec![(PathBuf::from(PLAN), plan), (PathBuf::from(WEIGHTS), weights)];
+    files.extend(texts.into_iter().map(|(name, text)| (kernel_path(&name), text.into_bytes())));
+    folder::put(folder, &files, force)?;
+    Ok(files.into_iter().map(|(name, bytes)| WrittenFile { path: folder.join(name), bytes: bytes.len() as u64 }).collect())
 }
 
-/// Moves the parts of an export from `new` into `folder`, and those that are there to `old`. The plan goes first and comes last: a folder
-/// without one is no export. After an error all is where it was, as far as that can be done.
-fn replace(folder: &Path, new: &Path, old: &Path) -> std::io::Result<()> {
-    let mut moved: Vec<(PathBuf, PathBuf)> = Vec::new();
-    let out = [PLAN, WEIGHTS, KERNELS].into_iter().map(|name| (folder.join(name), old.join(name)));
-    let out = out.filter(|(from, _)| from.symlink_metadata().is_ok());
-    let into = [KERNELS, WEIGHTS, PLAN].into_iter().map(|name| (new.join(name), folder.join(name)));
-    for (from, to) in out.collect::<Vec<_>>().into_iter().chain(into) {
-        if let Err(error) = std::fs::rename(&from, &to) {
-            for (from, to) in moved.into_iter().rev() {
-                if let Err(error) = std::fs::rename(&to, &from) {
-                    log::warn!("`{}` is not back in its place: {error}", from.display());
-                }
-            }
-            return Err(error);
-        }
-        moved.push((from, to));
-    }
-    Ok(())
+/// Where the text of a kernel lies in the folder.
+fn kernel_path(name: &str) -> PathBuf {
+    Path::new(KERNELS).join(format!("{name}.wgsl"))
 }
 
 /// The file of constants.
@@ -249,11 +189,10 @@ pub fn read(folder: &Path) -> Result<Exported> {
     read_files(folder).map_err(|error| error.context(format_args!("the export in `{}`", folder.display())))
 }
 
-fn read_files(folder: &Path) -> Result<Exported> {
-    let changed = |file: &str| Error::malformed(format!("`{file}` is not what was exported; export again"));
-    let bytes = files::read(folder.join(PLAN))?;
+/// The content of a plan file that is as it was written.
+fn read_plan(bytes: &[u8]) -> Result<Content> {
     let unreadable = |error: serde_json::Error| Error::malformed(format!("`{PLAN}` is no plan of an export: {error}")).with_source(error);
-    let head: Head = serde_json::from_slice(&bytes).map_err(unreadable)?;
+    let head: Head = serde_json::from_slice(bytes).map_err(unreadable)?;
     if head.format != FORMAT {
         return Err(Error::malformed(format!("`{PLAN}` says it is a `{}`, no `{FORMAT}`", head.format)));
     }
@@ -263,18 +202,26 @@ fn read_files(folder: &Path) -> Result<Exported> {
             head.schema, head.version
         )));
     }
-    let file: PlanFile = serde_json::from_slice(&bytes).map_err(unreadable)?;
+    let file: PlanFile = serde_json::from_slice(bytes).map_err(unreadable)?;
     let content = serde_json::to_vec(&file.content).map_err(|error| Error::internal(error.to_string()))?;
     if digest(&content) != file.digest {
         return Err(changed(PLAN));
     }
-    let Content { source, target, kernels, weights, compiled: mut record } = file.content;
+    Ok(file.content)
+}
+
+fn changed(file: &str) -> Error {
+    Error::malformed(format!("`{file}` is not what was exported; export again to a new folder"))
+}
+
+fn read_files(folder: &Path) -> Result<Exported> {
+    let Content { source, target, kernels, weights, compiled: mut record } = read_plan(&files::read(folder.join(PLAN))?)?;
     record.plan.put_texts(|name| {
         // The name becomes a path.
         if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
             return Err(Error::malformed(format!("`{name}` is no name of a kernel")));
         }
-        let path = Path::new(KERNELS).join(format!("{name}.wgsl"));
+        let path = kernel_path(name);
         let text = files::read(folder.join(&path))?;
         if kernels.get(name) != Some(&digest(&text)) {
             return Err(changed(&path.display().to_string()));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::compiler::{cache, tune};
 use crate::device::PROBES_FOLDER;
 use crate::error::{Error, Result};
+use crate::files;
 
 /// Kind of a file in the cache folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +63,8 @@ pub struct Stored {
     pub age: Option<Duration>,
 }
 
-/// The files of the cache folder, by kind, then by name. A folder that is not there holds nothing; files of others are left out.
+/// The files of the cache folder, by kind, then by name, with those whose writing was not finished. A folder that is not there holds
+/// nothing; files of others are left out.
 pub fn list(cache_folder: &Path) -> Result<Vec<Stored>> {
     let mut found = Vec::new();
     for kind in StoredKind::ALL {
@@ -75,7 +77,8 @@ pub fn list(cache_folder: &Path) -> Result<Vec<Stored>> {
         };
         let mut paths =
             listed.map(|file| file.map(|f| f.path())).collect::<Result<Vec<_>, _>>().map_err(|e| Error::io(&folder, "list", e))?;
-        paths.retain(|path| path.is_file() && path.extension().and_then(|e| e.to_str()).is_some_and(|e| endings.contains(&e)));
+        let is_own = |path: &PathBuf| path.extension().and_then(|e| e.to_str()).is_some_and(|e| endings.contains(&e));
+        paths.retain(|path| path.is_file() && (is_own(path) || is_unfinished(path)));
         paths.sort();
         for path in paths {
             // A file that another process removes meanwhile is none.
@@ -88,8 +91,13 @@ pub fn list(cache_folder: &Path) -> Result<Vec<Stored>> {
     Ok(found)
 }
 
+fn is_unfinished(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(files::UNFINISHED))
+}
+
 fn describe(kind: StoredKind, path: &Path) -> (Option<String>, Option<String>) {
     match kind {
+        _ if is_unfinished(path) => (Some("not finished".into()), None),
         StoredKind::Tuning => match tune::file::describe(path) {
             Some((adapter, count)) => (Some(format!("{count} choices")), Some(adapter)),
             None => (None, None),

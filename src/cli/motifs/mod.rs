@@ -37,6 +37,16 @@ pub(super) enum Command {
 }
 
 pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
+    let without_adapter = match command {
+        Command::List => Some("motifs list"),
+        Command::Convert(_) => Some("motifs convert"),
+        Command::Generate(_) => Some("motifs generate"),
+        Command::Merge(_) => Some("motifs merge"),
+        Command::Grid(_) => Some("motifs grid"),
+        // Their engine decides.
+        Command::Count(_) | Command::Plan(_) | Command::Compare(_) => None,
+    };
+    without_adapter.iter().for_each(|name| options.without_adapter(name));
     match command {
         Command::List => list::run(options),
         Command::Convert(command) => convert::run(command, options),

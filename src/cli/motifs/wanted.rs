@@ -124,7 +124,10 @@ impl Drawing {
         let cpu = |note: String| Ok(Chosen { engine: Engine::Cpu, note: Some(note) });
         let gpu = || Ok(Chosen { engine: Engine::Gpu(device::open(options)?), note: None });
         match self.engine {
-            EngineName::Cpu => Ok(Chosen { engine: Engine::Cpu, note: None }),
+            EngineName::Cpu => {
+                options.without_adapter("--engine cpu");
+                Ok(Chosen { engine: Engine::Cpu, note: None })
+            }
             EngineName::Gpu => gpu(),
             // An adapter that was named is wanted.
             EngineName::Auto if device::is_named(options) => gpu(),
