@@ -1,4 +1,8 @@
-//! Host tensors and shapes.
+//! Host tensors, shapes, and matrices of codes with scales.
+
+pub mod hadamard;
+pub mod quantised;
+pub mod scheme;
 
 use crate::error::{Error, Result};
 use kernels_gen::DType;
