@@ -12,6 +12,7 @@ mod eval;
 mod explain;
 mod export;
 mod first_call;
+mod gemm;
 mod kernels;
 mod model;
 mod motifs;
@@ -51,6 +52,8 @@ enum Command {
     Explain(explain::Command),
     /// Write an ONNX model as a plan, kernels and weights that run without the compiler
     Export(export::Command),
+    /// Measure products of quantised operands: time, bytes, error
+    Gemm(gemm::Command),
     /// Measure the adapter, kernels and models
     Bench(bench::Command),
     /// One first call, for `bench start`
@@ -79,6 +82,7 @@ pub fn main() -> ExitCode {
         Command::Eval(command) => eval::run(command, &cli.options),
         Command::Explain(command) => explain::run(command, &cli.options),
         Command::Export(command) => export::run(command, &cli.options),
+        Command::Gemm(command) => gemm::run(command, &cli.options),
         Command::Bench(command) => bench::run(command, &cli.options),
         Command::FirstCall(command) => first_call::run(command, &cli.options),
         Command::Cache(command) => cache::run(command, &cli.options),

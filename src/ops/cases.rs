@@ -302,6 +302,7 @@ pub fn cases() -> Vec<OpCase> {
     super::formats::cases(&mut cases);
     super::packing::cases(&mut cases);
     super::integer::cases(&mut cases);
+    super::quantised::cases(&mut cases);
     for case in half_cases(&cases.list) {
         cases.add(case.op, case.tolerance, case.inputs);
     }

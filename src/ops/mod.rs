@@ -23,6 +23,7 @@ pub mod math;
 pub mod norm;
 pub mod packing;
 pub mod pool;
+pub mod quantised;
 pub mod random;
 pub mod recurrent;
 pub mod reduce;

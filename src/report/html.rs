@@ -1,7 +1,7 @@
 //! Reports as web pages: one file, no script, no font, nothing fetched.
 
 use super::text::value;
-use super::{NamedTable, Report, Table};
+use super::{NamedTable, Plot, Report, Table};
 use serde_json::Value;
 
 const STYLE: &str = "
@@ -37,6 +37,7 @@ pub(super) fn page(report: &Report) -> String {
         out.push_str(&bars(table));
         out.push_str(&cells(table));
     }
+    report.plots.iter().for_each(|plot| out.push_str(&scatter(plot)));
     // A `<` in a string would end the element early.
     let json = report.to_json().to_string().replace('<', "\\u003c");
     out.push_str(&format!("<script type=\"application/json\" id=\"report\">{json}</script>\n</body>\n</html>\n"));
@@ -89,6 +90,75 @@ fn bars(table: &Table) -> String {
             top + 3,
             100.0 * share,
             escape(&of)
+        ));
+    }
+    out + "</svg>\n"
+}
+
+/// Points in a plane with logarithmic axes, a colour for each series; pointing at one says what it is.
+fn scatter(plot: &Plot) -> String {
+    const WIDTH: f64 = 860.0;
+    const HEIGHT: f64 = 420.0;
+    const MARGIN: f64 = 70.0;
+    const COLOURS: [&str; 6] = ["#3b7dd8", "#d8743b", "#3ba55d", "#a03bd8", "#b8a23b", "#d83b6a"];
+    let shown: Vec<_> = plot.points.iter().filter(|p| [p.x, p.y].iter().all(|v| v.is_finite() && *v > 0.0)).collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let range = |of: fn(&super::Point) -> f64| {
+        let (low, high) = shown.iter().fold((f64::MAX, f64::MIN), |(low, high), p| (low.min(of(p).log10()), high.max(of(p).log10())));
+        let around = ((high - low) * 0.05).max(0.05);
+        (low - around, high + around)
+    };
+    let ((x0, x1), (y0, y1)) = (range(|p| p.x), range(|p| p.y));
+    let across = |x: f64| MARGIN + (x.log10() - x0) / (x1 - x0) * (WIDTH - 2.0 * MARGIN);
+    let up = |y: f64| HEIGHT - MARGIN - (y.log10() - y0) / (y1 - y0) * (HEIGHT - 2.0 * MARGIN);
+    let mut series: Vec<&str> = Vec::new();
+    shown.iter().for_each(|p| {
+        if !series.contains(&p.series.as_str()) {
+            series.push(&p.series);
+        }
+    });
+    let colour = |name: &str| COLOURS[series.iter().position(|s| *s == name).unwrap_or(0) % COLOURS.len()];
+    let mut out = format!(
+        "<h2>{}</h2>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n<rect class=\"rest\" fill-opacity=\"0.3\" \
+         x=\"{MARGIN}\" y=\"{MARGIN}\" width=\"{}\" height=\"{}\"/>\n",
+        escape(plot.title),
+        escape(plot.title),
+        WIDTH - 2.0 * MARGIN,
+        HEIGHT - 2.0 * MARGIN
+    );
+    // The ends of both axes in numbers.
+    for (value, x, y, anchor) in [
+        (10f64.powf(x0), MARGIN, HEIGHT - MARGIN + 18.0, "start"),
+        (10f64.powf(x1), WIDTH - MARGIN, HEIGHT - MARGIN + 18.0, "end"),
+        (10f64.powf(y0), MARGIN - 6.0, HEIGHT - MARGIN, "end"),
+        (10f64.powf(y1), MARGIN - 6.0, MARGIN + 8.0, "end"),
+    ] {
+        out.push_str(&format!("<text x=\"{x:.0}\" y=\"{y:.0}\" text-anchor=\"{anchor}\">{value:.1e}</text>\n"));
+    }
+    out.push_str(&format!(
+        "<text x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"middle\">{} (logarithmic)</text>\n<text x=\"{MARGIN}\" y=\"{:.0}\">{} \
+         (logarithmic)</text>\n",
+        WIDTH / 2.0,
+        HEIGHT - MARGIN + 40.0,
+        escape(plot.x),
+        MARGIN - 12.0,
+        escape(plot.y)
+    ));
+    for (i, name) in series.iter().enumerate() {
+        let y = MARGIN + 14.0 + 18.0 * i as f64;
+        let x = WIDTH - MARGIN + 6.0;
+        out.push_str(&format!("<text x=\"{x:.0}\" y=\"{y:.0}\" style=\"fill:{}\">{}</text>\n", colour(name), escape(name)));
+    }
+    for point in shown {
+        let (x, y) = (across(point.x), up(point.y));
+        out.push_str(&format!(
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{}\"><title>{}: {:.3e}, {:.3e}</title></circle>\n",
+            colour(&point.series),
+            escape(&format!("{}, {}", point.label, point.series)),
+            point.x,
+            point.y
         ));
     }
     out + "</svg>\n"

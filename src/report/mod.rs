@@ -7,6 +7,7 @@ pub use motifs::counted_from_json;
 use serde_json::{Map, Value};
 
 mod bench;
+mod gemm;
 mod html;
 mod motifs;
 mod text;
@@ -69,6 +70,32 @@ struct Field {
     unit: &'static str,
 }
 
+/// A point of a [`Plot`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Place across.
+    pub x: f64,
+    /// Place up.
+    pub y: f64,
+    /// What it is.
+    pub label: String,
+    /// What it is drawn like.
+    pub series: String,
+}
+
+/// Points in a plane whose axes are logarithms; points that have none are left out. On web pages only: the numbers are in tables.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plot {
+    /// Heading.
+    pub title: &'static str,
+    /// What is across, with its unit.
+    pub x: &'static str,
+    /// What is up, with its unit.
+    pub y: &'static str,
+    /// The points.
+    pub points: Vec<Point>,
+}
+
 /// What a command found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
@@ -77,6 +104,7 @@ pub struct Report {
     seed: u64,
     fields: Vec<Field>,
     tables: Vec<NamedTable>,
+    plots: Vec<Plot>,
 }
 
 /// A table with its key in JSON and, past the first, its heading in text.
@@ -90,7 +118,7 @@ struct NamedTable {
 impl Report {
     /// An empty report of `command`, run with `seed`.
     pub fn new(command: impl Into<String>, seed: u64) -> Self {
-        Report { command: command.into(), adapter: None, seed, fields: Vec::new(), tables: Vec::new() }
+        Report { command: command.into(), adapter: None, seed, fields: Vec::new(), tables: Vec::new(), plots: Vec::new() }
     }
 
     /// Says which adapter and driver the figures come from. A report without is of work that used none.
@@ -113,6 +141,11 @@ impl Report {
     /// Adds a table under a key of its own.
     pub fn further_table(&mut self, key: &'static str, title: &'static str, table: Table) {
         self.tables.push(NamedTable { key, title, table });
+    }
+
+    /// Adds a plot to the web page.
+    pub fn plot(&mut self, plot: Plot) {
+        self.plots.push(plot);
     }
 
     /// The report as one JSON object.

@@ -9,6 +9,7 @@ mod gemm;
 mod model;
 mod motifs;
 mod ops;
+pub mod quantised;
 mod start;
 mod timing;
 mod tune;
@@ -132,6 +133,13 @@ pub const CASES: &[Case] = &[
         takes_models: false,
         takes_graph: false,
         run: gemm::run,
+    },
+    Case {
+        name: "quantised",
+        about: "products of packed operands, in turns with those of f32",
+        takes_models: false,
+        takes_graph: false,
+        run: quantised::run,
     },
     Case {
         name: "tune",
