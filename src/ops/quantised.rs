@@ -292,7 +292,8 @@ impl<V: Value> Packed<V> {
     }
 
     /// `other * self^T` for two quantised matrices of rows of one length: F32 `[other rows, rows]`. Signed bytes with one scale a row, or one in all,
-    /// are multiplied as such and added up exactly in 32 bits.
+    /// are multiplied as such and added up exactly in 32 bits. Matrices that were turned alike are multiplied as they stand, what fills up their rows
+    /// included.
     pub fn matmul_packed(&self, other: &Packed<V>) -> Result<V> {
         let ([rows, k], [other_rows, other_k]) = (self.shape(), other.shape());
         if k != other_k {
@@ -343,7 +344,7 @@ impl<V: Value> Packed<V> {
 /// The matrix of a Hadamard transform of blocks of `n`, its factor included.
 fn sylvester<V: Value>(like: &V, n: usize) -> Result<V> {
     let factor = 1.0 / (n as f32).sqrt();
-    let element = |i: usize| if (i / n & i % n).count_ones() % 2 == 0 { factor } else { -factor };
+    let element = |i: usize| if ((i / n) & (i % n)).count_ones().is_multiple_of(2) { factor } else { -factor };
     like.constant(HostTensor::new([n, n], (0..n * n).map(element).collect::<Vec<f32>>())?)
 }
 
