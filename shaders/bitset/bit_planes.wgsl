@@ -296,7 +296,7 @@ fn bit_planes(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
     }
   }
   for (var channel = 0u; channel < 4u; channel += 1u) {
-    let pairs = made[2u * channel] | made[2u * channel + 1u] << vec4<u32>(8u);
-    steps[(4u * four + channel) * params.columns + column] = vec2<u32>(pairs.x | pairs.y << 16u, pairs.z | pairs.w << 16u);
+    let pairs = made[2u * channel] | (made[2u * channel + 1u] << vec4<u32>(8u));
+    steps[(4u * four + channel) * params.columns + column] = vec2<u32>(pairs.x | (pairs.y << 16u), pairs.z | (pairs.w << 16u));
   }
 }

@@ -36,7 +36,7 @@ fn lock_steps(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
     var most = vec4<u32>(0u);
     for (var channel = first; channel < end; channel += 1u) {
       let made = steps[(base + channel) * params.columns * 2u + word];
-      most = max(most, vec4<u32>(made) >> vec4<u32>(0u, 8u, 16u, 24u) & vec4<u32>(0xffu));
+      most = max(most, (vec4<u32>(made) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(0xffu));
     }
     // Windows past the last one have made none.
     sum += most.x + most.y + most.z + most.w;

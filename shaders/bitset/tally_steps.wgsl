@@ -37,7 +37,7 @@ fn tally_steps(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) g
   var killed = vec2<u32>(0u);
   var mass = vec2<u32>(0u);
   for (var window = first; window < end; window += 1u) {
-    let made = steps[(filled * params.columns + window / 8u) * 2u + window / 4u % 2u] >> (8u * (window % 4u)) & 0xffu;
+    let made = (steps[(filled * params.columns + window / 8u) * 2u + window / 4u % 2u] >> (8u * (window % 4u))) & 0xffu;
     let place = (window / params.positions * params.outputs + output) * params.positions + window % params.positions;
 #ifdef WIDE
     let value = vec2<u32>(results[2u * place], results[2u * place + 1u]);

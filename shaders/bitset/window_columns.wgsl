@@ -43,7 +43,7 @@ fn activation(window: u32, channel: u32, ky: u32, kx: u32) -> u32 {
     return 0u;
   }
   let at = ((image * params.channels + channel) * params.height + y) * params.width + x;
-  return activations[at >> 2u] >> (8u * (at & 3u)) & 0xffu;
+  return (activations[at >> 2u] >> (8u * (at & 3u))) & 0xffu;
 }
 
 @compute @workgroup_size(64)
@@ -60,7 +60,7 @@ fn window_columns(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups
   var pairs = vec4<u32>(0u);
   for (var i = 0u; i < 4u; i += 1u) {
     let low = activation(first + 2u * i, channel, ky, kx);
-    pairs[i] = low | activation(first + 2u * i + 1u, channel, ky, kx) << 16u;
+    pairs[i] = low | (activation(first + 2u * i + 1u, channel, ky, kx) << 16u);
   }
   columns[at] = pairs;
 }

@@ -41,11 +41,11 @@ fn limit(row: u32, s1: u32, s2: u32) -> vec2<u32> {
   let s = vec2<u32>(s1, 0u);
   var sum = wide_add(vec2<u32>(rows[at], rows[at + 1u]), wide_mul(vec2<u32>(rows[at + 2u], rows[at + 3u]), s));
   let mean = wide_add(wide_mul(vec2<u32>(params.mean_low, params.mean_high), s), vec2<u32>(1u << 15u, 0u));
-  sum = wide_sub(sum, vec2<u32>(mean.x >> 16u | mean.y << 16u, bitcast<u32>(bitcast<i32>(mean.y) >> 16u)));
+  sum = wide_sub(sum, vec2<u32>((mean.x >> 16u) | (mean.y << 16u), bitcast<u32>(bitcast<i32>(mean.y) >> 16u)));
   let variance = rows[at + 4u];
   if (variance > 0u && params.z2 > 0u) {
     let product = wide_mul(wide_mul_words(params.z2, s2), vec2<u32>(variance, 0u));
-    sum = wide_sub(sum, vec2<u32>(isqrt(vec2<u32>(product.x >> 8u | product.y << 24u, product.y >> 8u)), 0u));
+    sum = wide_sub(sum, vec2<u32>(isqrt(vec2<u32>((product.x >> 8u) | (product.y << 24u), product.y >> 8u)), 0u));
   }
   return sum;
 }
