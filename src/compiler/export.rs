@@ -1,7 +1,7 @@
 //! Compiled graphs as files that need no compiler: `plan.json`, the text of each kernel, the constants as safetensors.
 //!
 //! Every file's digest stands in the plan, and the plan's own in its head: what was damaged or edited is an error, and only what is as it
-//! was written is replaced by the next export ([`folder`]).
+//! was written is replaced by the next export (`folder`).
 
 mod folder;
 

@@ -110,7 +110,7 @@ pub struct Measured {
     pub bytes: u64,
     /// The least time that arithmetic and memory take at the rates of the probes, over the time it took.
     pub share: f64,
-    /// `||C - C*|| / ||C*||` against the product of the numbers in f64, over at most [`SAMPLED_TERMS`] terms' worth of rows.
+    /// `||C - C*|| / ||C*||` against the product of the numbers in f64, over as many rows as 2^27 terms make.
     pub rel_error: f64,
     /// The same against the product of the numbers that the codes stand for: what the kernel adds.
     pub kernel_error: f64,
