@@ -189,6 +189,31 @@ fn odd_values_are_those_of_the_host() {
     assert_eq!(run(&device, &graph, &given), [-7.0]);
 }
 
+/// What the device quantises is what the host does: to the bit where no division decides, else but for a few numbers beside the middle of two.
+#[test]
+fn the_device_quantises_as_the_host_does() {
+    let device = open();
+    let names = PRESETS.iter().copied().chain(["int4-group32-f16", "int8-channel-stochastic", "mxfp4-stochastic", "mxfp4-truncate-ceil"]);
+    for (at, name) in names.chain(["mxint8-even-hadamard32", "int4-group32-affine-truncate"]).enumerate() {
+        let scheme = Scheme::parse(name).expect(name);
+        if scheme.format().is_none() {
+            continue;
+        }
+        let (rows, k) = [(5, 257), (131, 33), (1, 1), (3, 128)][at % 4];
+        let mut values = numbers(Key::new(at as u64), rows * k);
+        values.iter_mut().take(40).for_each(|v| *v = 0.0);
+        let host = Quantised::new(&values, rows, k, &scheme, &QuantiseOptions { seed: 5, tensor: 2, ..QuantiseOptions::default() });
+        let expected: Vec<f64> = host.expect("quantises").dequantise().into_iter().map(f64::from).collect();
+        let graph = capture(|t| t.input("x", [rows, k], DType::F32)?.fake_quantise(&scheme, 5, 2)).expect("records");
+        let got = run(&device, &graph, &vec![("x".into(), HostTensor::new([rows, k], values).expect("fits"))]);
+        let far = got.iter().zip(&expected).filter(|(g, e)| (*g - *e).abs() > 1e-5 * e.abs() + 1e-6).count();
+        let exact = scheme.to_string().starts_with("mx") && scheme.hadamard.is_none();
+        let allowed = if exact { 0 } else { 1 + rows * k / 100 };
+        assert!(far <= allowed, "{name}, {rows} x {k}: {far} numbers differ");
+        assert!(relative_error(&got, &expected) < 0.05, "{name}: {:.2e}", relative_error(&got, &expected));
+    }
+}
+
 fn identity(n: usize) -> Vec<f32> {
     (0..n * n).map(|i| f32::from(u8::from(i / n == i % n))).collect()
 }

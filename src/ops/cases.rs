@@ -303,6 +303,7 @@ pub fn cases() -> Vec<OpCase> {
     super::packing::cases(&mut cases);
     super::integer::cases(&mut cases);
     super::quantised::cases(&mut cases);
+    super::quantise::cases(&mut cases);
     for case in half_cases(&cases.list) {
         cases.add(case.op, case.tolerance, case.inputs);
     }

@@ -23,6 +23,7 @@ pub mod math;
 pub mod norm;
 pub mod packing;
 pub mod pool;
+pub mod quantise;
 pub mod quantised;
 pub mod random;
 pub mod recurrent;
@@ -71,6 +72,7 @@ pub mod prelude {
     pub use super::norm::NormOps;
     pub use super::packing::PackingOps;
     pub use super::pool::PoolOps;
+    pub use super::quantise::QuantiseOps;
     pub use super::random::RandomOps;
     pub use super::recurrent::RecurrentOps;
     pub use super::reduce::ReduceOps;

@@ -71,7 +71,7 @@ impl Dequantise {
     }
 
     /// A value of each group, `[rows, columns]` of groups, at each element: `[rows, padded k]`.
-    fn spread(&self, b: &mut GraphBuilder, of_groups: NodeId) -> Result<NodeId> {
+    pub(super) fn spread(&self, b: &mut GraphBuilder, of_groups: NodeId) -> Result<NodeId> {
         let (rows, padded) = (self.rows, self.scheme.padded_k(self.k));
         let full = [rows, padded];
         match self.scheme.scaling.map(|s| s.granularity) {
@@ -92,8 +92,27 @@ impl Dequantise {
         }
     }
 
+    /// Zero points in f32, one a group.
+    pub(super) fn zero_points(&self, b: &mut GraphBuilder, operands: &[NodeId]) -> Result<NodeId> {
+        let (format, columns) = (self.format()?, self.scheme.scale_shape(self.rows, self.k)[1]);
+        let words = *operands.get(2).ok_or_else(|| Error::internal("Dequantise without its zero points"))?;
+        let codes = b.add(Op::composite(Unpack { bits: format.bits(), codes: columns }), &[words])?;
+        b.unary(UnaryOp::Decode(format), codes)
+    }
+
+    /// The inverses of scales of e8m0, one a group, the unit of fractions left out.
+    pub(super) fn inverse_steps(&self, b: &mut GraphBuilder, operands: &[NodeId]) -> Result<NodeId> {
+        let columns = self.scheme.scale_shape(self.rows, self.k)[1];
+        let words = *operands.get(1).ok_or_else(|| Error::internal("a scheme without its scales"))?;
+        let codes = b.add(Op::composite(Unpack { bits: 8, codes: columns }), &[words])?;
+        // NaN, 255, stays so in the low byte.
+        let most = b.splat_like(codes, DType::U32, 254.0)?;
+        let inverse = b.binary(BinaryOp::Sub, most, codes)?;
+        b.unary(UnaryOp::Decode(Format::E8M0), inverse)
+    }
+
     /// Scales in f32, one a group, the scale of the tensor and the unit of fractions included.
-    fn steps(&self, b: &mut GraphBuilder, operands: &[NodeId]) -> Result<NodeId> {
+    pub(super) fn steps(&self, b: &mut GraphBuilder, operands: &[NodeId]) -> Result<NodeId> {
         let missing = || Error::internal("Dequantise without its scales");
         let scales = *operands.get(1).ok_or_else(missing)?;
         let columns = self.scheme.scale_shape(self.rows, self.k)[1];
@@ -150,9 +169,7 @@ impl Composite for Dequantise {
         let mut value = b.unary(UnaryOp::Decode(format), codes)?;
         if let Some(scaling) = self.scheme.scaling {
             if scaling.zero_point {
-                let columns = self.scheme.scale_shape(self.rows, self.k)[1];
-                let zero = b.add(Op::composite(Unpack { bits: format.bits(), codes: columns }), &inputs[2..3])?;
-                let zero = b.unary(UnaryOp::Decode(format), zero)?;
+                let zero = self.zero_points(b, inputs)?;
                 let zero = self.spread(b, zero)?;
                 value = b.binary(BinaryOp::Sub, value, zero)?;
             }
@@ -353,7 +370,7 @@ fn signs<V: Value>(like: &V, seed: u64, columns: usize) -> Result<V> {
 }
 
 /// Rows of `x` filled up to whole blocks with zeros and turned as [`hadamard::transform`] does.
-fn turned<V: Value>(x: &V, block: usize, seed: u64) -> Result<V> {
+pub(super) fn turned<V: Value>(x: &V, block: usize, seed: u64) -> Result<V> {
     let shape = x.ty().shape;
     let Some((&k, rows)) = shape.split_last() else { return Err(Error::invalid("a Hadamard transform of a scalar")) };
     let columns = k.next_multiple_of(block);
