@@ -493,10 +493,9 @@ pub const SHADERS: &[Shader] = &[
             let parts = |n: u64| Formula::DivCeil(Box::new(taps.clone()), Box::new(Formula::Const(n)));
             Cost {
                 flops: Formula::Const(0),
-                bytes: Formula::Const(16) * columns * taps.clone() + Formula::Const(160) * count,
-                // Taps, their words, the chunks between two moves, and 64-bit products of 16 sums; sums before and after.
-                max_iterations: passes
-                    * (taps.clone() + Formula::Const(2) * parts(32) + Formula::Const(18) * parts(256) + Formula::Const(204))
+                bytes: Formula::Const(8) * columns * taps.clone() + Formula::Const(160) * count,
+                // Fours of taps, their words, the chunks between two moves, and 64-bit products of 16 sums; sums before and after.
+                max_iterations: passes * (parts(4) + Formula::Const(3) * parts(32) + Formula::Const(18) * parts(256) + Formula::Const(260))
                     + Formula::Const(96),
             }
         },
@@ -549,12 +548,17 @@ pub const SHADERS: &[Shader] = &[
         text: text!("bitset/window_columns"),
         permutations: &[&[]],
         bindings: &[("activations", BindingKind::Read), ("columns", BindingKind::ReadWrite), ("params", BindingKind::Params)],
-        num_params: 16,
+        num_params: 17,
         workgroup_size: [64, 1, 1],
         overrides: &[],
         workgroup_bytes: 0,
         features: PLAIN,
-        cost: || Cost { flops: Formula::Const(0), bytes: Formula::Const(17) * Formula::Param(2), max_iterations: Formula::Const(5) },
+        // Four words, four windows of each.
+        cost: || Cost {
+            flops: Formula::Const(0),
+            bytes: Formula::Const(32) * Formula::Param(2),
+            max_iterations: Formula::Const(4 * 7 + 1),
+        },
     },
     Shader {
         stem: "window_limits",

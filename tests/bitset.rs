@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use kernels_gen::threefry::Key;
+use rayon::prelude::*;
+use sublane::bitset::host::HostLayer;
 use sublane::bitset::network::Network;
-use sublane::bitset::simulate::{IntegerLayer, Simulator, SimulatorOptions, integer_layers, probe};
-use sublane::bitset::{Encoding, Rule, Tally};
+use sublane::bitset::simulate::{Engine, IntegerLayer, Simulator, SimulatorOptions, integer_layers, probe};
+use sublane::bitset::{Encoding, Layer, Rule, Tally};
 use sublane::compiler::CompileOptions;
 use sublane::device::{Device, DeviceOptions};
 use sublane::import::onnx::{self, ImportOptions};
@@ -36,7 +38,7 @@ impl Tried {
     }
 
     fn simulator(&self, encoding: Encoding, rule: Rule) -> Simulator {
-        let options = SimulatorOptions { encoding, rule, thresholds: None, audit: true, lanes: vec![1, 16] };
+        let options = SimulatorOptions { encoding, rule, thresholds: None, audit: true, lanes: vec![1, 16], engine: Engine::Cpu };
         Simulator::new(&self.device, &self.loader, &self.network, &self.layers, options, &Work::quiet()).expect("loads")
     }
 }
@@ -91,6 +93,87 @@ fn data(name: &str) -> PathBuf {
     PathBuf::from(folder).join(name)
 }
 
+/// The sums of a layer without planes: the integers that every exact rule must give after the ReLU.
+fn sums(layer: &Layer, activations: &[u8], residual: Option<&[i32]>) -> Vec<i64> {
+    let geometry = &layer.geometry;
+    let image = geometry.channels * geometry.size[0] * geometry.size[1];
+    let (outputs, positions, taps) = (geometry.outputs, geometry.positions(), geometry.taps());
+    let one = |at: usize| {
+        let (n, output, position) = (at / (outputs * positions), at / positions % outputs, at % positions);
+        let group = output / (outputs / geometry.groups);
+        let (mut sum, mut all) = (layer.bias[output] + residual.map_or(0, |residual| i64::from(residual[at])), 0);
+        for (tap, &q) in layer.q[output * taps..][..taps].iter().enumerate() {
+            let a = geometry.under(group, position, tap).map_or(0, |place| i64::from(activations[n * image + place]));
+            sum += i64::from(q) * a;
+            all += a;
+        }
+        sum + ((layer.mean_q16 * all + (1 << 15)) >> 16)
+    };
+    (0..activations.len() / image * outputs * positions).into_par_iter().map(one).collect()
+}
+
+/// Every exact rule on every layer of a model, given the same activations, against sums without planes.
+fn exact_rules_are_the_integers(model: &str, limits: (f32, f32)) {
+    let options = ImportOptions { batch: Some(1), ..ImportOptions::default() };
+    let model = onnx::read(data(model), &options).expect("imports");
+    let network = Network::new(&model.graph).expect("has layers");
+    let (_, input) = network.graph.inputs().next().expect("an input");
+    let shape = network.graph.ty(input).shape.clone();
+    let key = Key::new(5);
+    let (low, high) = limits;
+    let values: Vec<f32> = (0..shape.iter().product::<usize>() as u64).map(|n| low + (high - low) * key.uniform(n)).collect();
+    let images = HostTensor::new(shape, values).expect("fits");
+    let (tried, _) = Tried::new(network, &images);
+    let pairs = [
+        (Encoding::Pm1, Rule::None),
+        (Encoding::Pm1, Rule::R0),
+        (Encoding::Twos, Rule::R0),
+        (Encoding::Sign, Rule::R0),
+        (Encoding::Inverted, Rule::R0),
+        (Encoding::Csd, Rule::R0),
+        (Encoding::Sign, Rule::PositiveFirst),
+    ];
+    let simulator = tried.simulator(Encoding::Pm1, Rule::None);
+    let mut seen = 0;
+    let mut observe = |at: usize, activations: &[u8], residual: Option<&[i32]>| {
+        let layer = &tried.layers[at].layer;
+        let expected: Vec<i64> = sums(layer, activations, residual).into_iter().map(|sum| sum.max(0)).collect();
+        for (encoding, rule) in pairs {
+            let host = HostLayer::new(layer, encoding, rule, None, residual.is_some())?;
+            assert!(!host.is_wide());
+            let found = host.run(activations, residual, true, &[])?;
+            let results: Vec<i64> = found.results.iter().map(|&result| i64::from(result.max(0))).collect();
+            assert!(results == expected, "layer {at}, {rule} with {encoding}");
+            let tally = Tally::of(layer, encoding, rule, &found.channels);
+            assert!(tally.all.killed == 0 && tally.ops_saved() <= tally.ceiling(), "layer {at}, {rule} with {encoding}");
+        }
+        seen += 1;
+        Ok(())
+    };
+    let by_host = simulator.run_observed(&images, Some(&mut observe)).expect("runs");
+    assert_eq!(seen, tried.layers.len());
+    // The kernels give the same, stop for stop.
+    let wanted = SimulatorOptions { rule: Rule::R0, ..simulator.options().clone() };
+    let by_host_r0 = simulator.with(wanted.clone()).expect("loads").run(&images).expect("runs");
+    let on_device = simulator.with(SimulatorOptions { engine: Engine::Gpu, ..wanted }).expect("loads").run(&images).expect("runs");
+    assert_eq!((&on_device.channels, &on_device.locks), (&by_host_r0.channels, &by_host_r0.locks));
+    assert_eq!(on_device.outputs[0].1, by_host.outputs[0].1);
+}
+
+#[test]
+#[ignore = "needs SUBLANE_DATA"]
+fn exact_rules_are_the_integers_on_resnets() {
+    exact_rules_are_the_integers("models/cifar10-resnet20.onnx", (-2.0, 2.0));
+    exact_rules_are_the_integers("models/cifar10-resnet56.onnx", (-2.0, 2.0));
+}
+
+#[test]
+#[ignore = "needs SUBLANE_DATA"]
+fn exact_rules_are_the_integers_on_the_others() {
+    exact_rules_are_the_integers("models/mnist-cnn.onnx", (0.0, 255.0));
+    exact_rules_are_the_integers("models/imagenet-squeezenet10.onnx", (-2.0, 2.0));
+}
+
 #[test]
 #[ignore = "needs SUBLANE_DATA"]
 fn resnet20_keeps_its_accuracy_in_integers() {
@@ -109,7 +192,7 @@ fn resnet20_keeps_its_accuracy_in_integers() {
     let mut correct = [0; 2];
     let mut tallies = [Tally::default(); 2];
     let start = std::time::Instant::now();
-    for first in (1_000..1_500).step_by(BATCH) {
+    for first in (1_000..1_200).step_by(BATCH) {
         let batch = prepared(&images, first);
         for (at, simulator) in simulators.iter().enumerate() {
             let (scores, tally) = scores(simulator, &batch);
@@ -119,9 +202,9 @@ fn resnet20_keeps_its_accuracy_in_integers() {
             correct[at] += scores.chunks(10).zip(labels).filter(|(row, label)| best(row) == usize::from(**label)).count();
         }
     }
-    eprintln!("{correct:?} of 500, {:.1?}", start.elapsed());
+    eprintln!("{correct:?} of 200, {:.1?}", start.elapsed());
     tallies.iter().for_each(|t| eprintln!("saved {:.4}, ceiling {:.4}, zeros {:.4}", t.ops_saved(), t.ceiling(), t.zero_fraction()));
     assert_eq!(correct[0], correct[1]);
-    assert!(correct[0] >= 450, "{correct:?} of 500");
+    assert!(correct[0] >= 178, "{correct:?} of 200");
     assert!(tallies[1].ops_saved() > 0.1 && tallies[1].ops_saved() < tallies[1].ceiling());
 }

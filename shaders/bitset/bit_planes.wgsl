@@ -3,7 +3,8 @@
 //
 // An invocation computes eight windows of four output channels, four binary planes in a round; it leaves after the round in which the last of its
 // outputs ended. In the sums of a round two windows share a word, which 256 taps of at most 255 do not overflow; longer sums are moved to words of
-// their own every 256 taps. With WIDE sums take 64 bits, and everything that is added up or compared has two words.
+// their own every 256 taps. With WIDE sums take 64 bits, and everything that is added up or compared has two words. Four taps are added before a sum
+// is written: drivers without lanes of their own write sums under a mask.
 #import wide
 
 struct Params {
@@ -132,6 +133,20 @@ fn of_channel(row: u32, channel: u32) -> vec2<u32> {
   return select(words.xy, words.zw, (channel & 1u) == 1u);
 }
 
+// Four windows in a word, as two words of two: windows that are neighbours share one.
+fn unpacked(words: vec2<u32>) -> vec4<u32> {
+  let low = words & vec2<u32>(0x00ff00ffu);
+  let high = (words >> vec2<u32>(8u)) & vec2<u32>(0x00ff00ffu);
+  return vec4<u32>(low.x, high.x, low.y, high.y);
+}
+
+// The sum of those of four taps whose bit is set; the first tap's is the highest.
+fn under(t0: vec4<u32>, t1: vec4<u32>, t2: vec4<u32>, t3: vec4<u32>, bits: i32) -> vec4<u32> {
+  // All bits are the highest one.
+  let mask = bitcast<vec4<u32>>((vec4<i32>(bits) << vec4<u32>(0u, 1u, 2u, 3u)) >> vec4<u32>(31u));
+  return (t0 & vec4<u32>(mask.x)) + (t1 & vec4<u32>(mask.y)) + (t2 & vec4<u32>(mask.z)) + (t3 & vec4<u32>(mask.w));
+}
+
 @compute @workgroup_size(64)
 fn bit_planes(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) grid: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let index = (wid.x + wid.y * grid.x) * 64u + lane;
@@ -146,6 +161,7 @@ fn bit_planes(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
   let present = min(4u, params.outputs_of_group - first);
   let first_output = group * params.outputs_of_group + first;
   let words = (params.taps + 31u) / 32u;
+  let pairs = (params.taps + 1u) / 2u;
 
   // By channel and, second, by side: windows with even and with odd numbers.
   var sums: array<Sums, 8>;
@@ -210,36 +226,37 @@ fn bit_planes(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
         var w1 = bitcast<vec4<i32>>(weights[at + 1u]);
         var w2 = bitcast<vec4<i32>>(weights[at + 2u]);
         var w3 = bitcast<vec4<i32>>(weights[at + 3u]);
-        let taps = min(32u, params.taps - 32u * word);
-        var place = (group * params.taps + 32u * word) * params.columns + column;
-        for (var tap = 0u; tap < taps; tap += 1u) {
-          let pairs = columns[place];
-          place += params.columns;
-          // All bits are the highest one.
-          let m0 = bitcast<vec4<u32>>(w0 >> vec4<u32>(31u));
-          a00 += pairs & vec4<u32>(m0.x);
-          a10 += pairs & vec4<u32>(m0.y);
-          a20 += pairs & vec4<u32>(m0.z);
-          a30 += pairs & vec4<u32>(m0.w);
-          let m1 = bitcast<vec4<u32>>(w1 >> vec4<u32>(31u));
-          a01 += pairs & vec4<u32>(m1.x);
-          a11 += pairs & vec4<u32>(m1.y);
-          a21 += pairs & vec4<u32>(m1.z);
-          a31 += pairs & vec4<u32>(m1.w);
-          let m2 = bitcast<vec4<u32>>(w2 >> vec4<u32>(31u));
-          a02 += pairs & vec4<u32>(m2.x);
-          a12 += pairs & vec4<u32>(m2.y);
-          a22 += pairs & vec4<u32>(m2.z);
-          a32 += pairs & vec4<u32>(m2.w);
-          let m3 = bitcast<vec4<u32>>(w3 >> vec4<u32>(31u));
-          a03 += pairs & vec4<u32>(m3.x);
-          a13 += pairs & vec4<u32>(m3.y);
-          a23 += pairs & vec4<u32>(m3.z);
-          a33 += pairs & vec4<u32>(m3.w);
-          w0 <<= vec4<u32>(1u);
-          w1 <<= vec4<u32>(1u);
-          w2 <<= vec4<u32>(1u);
-          w3 <<= vec4<u32>(1u);
+        let end_pair = min(pairs, 16u * word + 16u);
+        var place = (group * pairs + 16u * word) * params.columns + column;
+        for (var pair = 16u * word; pair < end_pair; pair += 2u) {
+          // The second pair may lie past the last one of the group: its weights have no bits.
+          let first_pair = columns[place];
+          let second_pair = columns[place + params.columns];
+          place += 2u * params.columns;
+          let t0 = unpacked(first_pair.xy);
+          let t1 = unpacked(first_pair.zw);
+          let t2 = unpacked(second_pair.xy);
+          let t3 = unpacked(second_pair.zw);
+          a00 += under(t0, t1, t2, t3, w0.x);
+          a10 += under(t0, t1, t2, t3, w0.y);
+          a20 += under(t0, t1, t2, t3, w0.z);
+          a30 += under(t0, t1, t2, t3, w0.w);
+          w0 <<= vec4<u32>(4u);
+          a01 += under(t0, t1, t2, t3, w1.x);
+          a11 += under(t0, t1, t2, t3, w1.y);
+          a21 += under(t0, t1, t2, t3, w1.z);
+          a31 += under(t0, t1, t2, t3, w1.w);
+          w1 <<= vec4<u32>(4u);
+          a02 += under(t0, t1, t2, t3, w2.x);
+          a12 += under(t0, t1, t2, t3, w2.y);
+          a22 += under(t0, t1, t2, t3, w2.z);
+          a32 += under(t0, t1, t2, t3, w2.w);
+          w2 <<= vec4<u32>(4u);
+          a03 += under(t0, t1, t2, t3, w3.x);
+          a13 += under(t0, t1, t2, t3, w3.y);
+          a23 += under(t0, t1, t2, t3, w3.z);
+          a33 += under(t0, t1, t2, t3, w3.w);
+          w3 <<= vec4<u32>(4u);
         }
       }
       let moved = array<vec4<u32>, 16>(a00, a01, a02, a03, a10, a11, a12, a13, a20, a21, a22, a23, a30, a31, a32, a33);
@@ -249,21 +266,30 @@ fn bit_planes(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) gr
       }
     }
 
-    for (var i = 0u; i < 16u; i += 1u) {
-      let plane = tables[4u * round + i / 4u];
-      let channel = i % 4u;
-      sums[2u * channel] = add(sums[2u * channel], times(plane.xy, even[i]));
-      sums[2u * channel + 1u] = add(sums[2u * channel + 1u], times(plane.xy, odd[i]));
+    for (var p = 0u; p < 4u; p += 1u) {
+      let plane = tables[4u * round + p];
+      for (var channel = 0u; channel < 4u; channel += 1u) {
+        sums[2u * channel] = add(sums[2u * channel], times(plane.xy, even[4u * p + channel]));
+        sums[2u * channel + 1u] = add(sums[2u * channel + 1u], times(plane.xy, odd[4u * p + channel]));
+      }
       if ((plane.z & 1u) != 0u) {
-        made[2u * channel] += alive[2u * channel];
-        made[2u * channel + 1u] += alive[2u * channel + 1u];
+        for (var i = 0u; i < 8u; i += 1u) {
+          made[i] += alive[i];
+        }
       }
       if ((plane.z & 2u) != 0u) {
-        let threshold = all_of(of_channel(plane.w, 4u * four + channel));
-        let even_rest = subtract(subtract(sums[2u * channel], limit(plane.w, group, column, 0u)), threshold);
-        alive[2u * channel] = select(alive[2u * channel], vec4<u32>(0u), is_negative(even_rest));
-        let odd_rest = subtract(subtract(sums[2u * channel + 1u], limit(plane.w, group, column, 1u)), threshold);
-        alive[2u * channel + 1u] = select(alive[2u * channel + 1u], vec4<u32>(0u), is_negative(odd_rest));
+        let even_limit = limit(plane.w, group, column, 0u);
+        let odd_limit = limit(plane.w, group, column, 1u);
+        let at = 4u * params.rounds + 2u * (plane.w * (params.count / params.columns) + four);
+        let thresholds = array<vec4<u32>, 2>(tables[at], tables[at + 1u]);
+        for (var channel = 0u; channel < 4u; channel += 1u) {
+          let words = thresholds[channel / 2u];
+          let threshold = all_of(select(words.xy, words.zw, (channel & 1u) == 1u));
+          let even_rest = subtract(subtract(sums[2u * channel], even_limit), threshold);
+          alive[2u * channel] = select(alive[2u * channel], vec4<u32>(0u), is_negative(even_rest));
+          let odd_rest = subtract(subtract(sums[2u * channel + 1u], odd_limit), threshold);
+          alive[2u * channel + 1u] = select(alive[2u * channel + 1u], vec4<u32>(0u), is_negative(odd_rest));
+        }
       }
     }
     var any = vec4<u32>(0u);

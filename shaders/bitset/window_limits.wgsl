@@ -50,6 +50,15 @@ fn limit(row: u32, s1: u32, s2: u32) -> vec2<u32> {
   return sum;
 }
 
+// Windows of even numbers of the eight in two words, whose bytes 0, 2, 1 and 3 are windows 0, 1, 2 and 3.
+fn even(words: vec2<u32>) -> vec4<u32> {
+  return vec4<u32>(words.x, words.x >> 8u, words.y, words.y >> 8u) & vec4<u32>(0xffu);
+}
+
+fn odd(words: vec2<u32>) -> vec4<u32> {
+  return vec4<u32>(words.x >> 16u, words.x >> 24u, words.y >> 16u, words.y >> 24u) & vec4<u32>(0xffu);
+}
+
 @compute @workgroup_size(64)
 fn window_limits(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) grid: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let at = (wid.x + wid.y * grid.x) * 64u + lane;
@@ -60,14 +69,14 @@ fn window_limits(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups)
   let group = at / params.columns;
   var s1 = array<vec4<u32>, 2>(vec4<u32>(0u), vec4<u32>(0u));
   var s2 = array<vec4<u32>, 2>(vec4<u32>(0u), vec4<u32>(0u));
-  for (var tap = 0u; tap < params.taps; tap += 1u) {
-    let pairs = columns[(group * params.taps + tap) * params.columns + column];
-    let even = pairs & vec4<u32>(0xffffu);
-    let odd = pairs >> vec4<u32>(16u);
-    s1[0] += even;
-    s1[1] += odd;
-    s2[0] += even * even;
-    s2[1] += odd * odd;
+  let pairs = (params.taps + 1u) / 2u;
+  for (var pair = 0u; pair < pairs; pair += 1u) {
+    let words = columns[(group * pairs + pair) * params.columns + column];
+    let sides = array<vec4<u32>, 4>(even(words.xy), even(words.zw), odd(words.xy), odd(words.zw));
+    s1[0] += sides[0] + sides[1];
+    s1[1] += sides[2] + sides[3];
+    s2[0] += sides[0] * sides[0] + sides[1] * sides[1];
+    s2[1] += sides[2] * sides[2] + sides[3] * sides[3];
   }
   for (var row = 0u; row < params.rows; row += 1u) {
     for (var side = 0u; side < 2u; side += 1u) {

@@ -48,6 +48,18 @@ impl ChannelTally {
         self.killed_mass += other.killed_mass;
         self.mass += other.mass;
     }
+
+    /// Takes off the counts of `images` of the `batch` equal images that `other` is of.
+    pub fn take_off(&mut self, other: &ChannelTally, images: u64, batch: u64) {
+        let part = |count: u64| count / batch * images;
+        self.outputs -= part(other.outputs);
+        self.steps -= part(other.steps);
+        self.stopped -= part(other.stopped);
+        self.killed -= part(other.killed);
+        self.zeros -= part(other.zeros);
+        self.killed_mass -= part(other.killed_mass);
+        self.mass -= part(other.mass);
+    }
 }
 
 /// Counts over the outputs of a layer, in operations of one plane and one tap.

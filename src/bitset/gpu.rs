@@ -137,7 +137,7 @@ impl Prepared {
         let geometry = &self.layer.geometry;
         let (windows, words) = (geometry.positions(), if self.is_wide() { 2 } else { 1 });
         let per_window = [
-            2 * geometry.channels * geometry.kernel[0] * geometry.kernel[1],
+            2 * geometry.taps().div_ceil(2) * geometry.groups,
             4 * words * geometry.outputs,
             4 * words * self.program.rows.len() * geometry.groups,
             4 * Fours::of(&self.layer).count,
@@ -233,13 +233,14 @@ impl LayerKernels {
         let (taps, positions, outputs) = (geometry.taps(), geometry.positions(), geometry.outputs);
         let (windows, columns, shares) = (run.batch * positions, prepared.columns(run.batch), prepared.shares(run.batch));
         let (rows, passes, wide) = (program.rows.len(), program.planes.len().div_ceil(4), usize::from(program.is_wide));
-        let taps_of_all = geometry.channels * geometry.kernel[0] * geometry.kernel[1];
+        // Of two taps and eight windows each.
+        let num_columns = taps.div_ceil(2) * geometry.groups * columns;
         let mut constant = |name: &str, bytes: &Arc<Vec<u8>>| plan.slot(name, bytes.len() as u64, SlotRole::Constant(bytes.clone()));
         let weights = constant("bitset.weights", &prepared.weights);
         let tables = constant("bitset.tables", &prepared.tables);
         let table_of_rows = constant("bitset.rows", &prepared.rows);
         let mut temp = |name: &str, bytes: usize, role: SlotRole| plan.slot(name, bytes as u64, role);
-        let columns_of = temp("bitset.columns", 16 * taps_of_all * columns, SlotRole::Temp);
+        let columns_of = temp("bitset.columns", 16 * num_columns, SlotRole::Temp);
         let limits = temp("bitset.limits", 32 * (wide + 1) * geometry.groups * rows * columns, SlotRole::Temp);
         let steps = temp("bitset.steps", 32 * fours.count * columns, SlotRole::Temp);
         let results = temp("bitset.results", 4 * (wide + 1) * windows * outputs, SlotRole::Output);
@@ -248,10 +249,11 @@ impl LayerKernels {
         let words = |numbers: &[usize]| numbers.iter().map(|&n| n as u32).collect::<Vec<u32>>();
 
         let [stride_y, stride_x] = geometry.strides;
-        let mut params = words(&[windows, columns, taps_of_all * columns, geometry.channels]);
+        let mut params = words(&[windows, columns, num_columns, geometry.channels]);
         params.extend(words(&[geometry.size, geometry.out_size(), geometry.kernel, [stride_y, stride_x], geometry.pads_low].concat()));
         params.extend(words(&geometry.dilations));
-        plan.dispatch(&self.columns, &[run.activations, columns_of], &params, self.grid(&self.columns, taps_of_all * columns)?);
+        params.extend(words(&[taps]));
+        plan.dispatch(&self.columns, &[run.activations, columns_of], &params, self.grid(&self.columns, num_columns)?);
 
         let count = columns * geometry.groups;
         let mean = [layer.mean_q16 as u32, (layer.mean_q16 >> 32) as u32];

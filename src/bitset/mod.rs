@@ -8,16 +8,23 @@
 pub mod account;
 pub mod calibrate;
 mod cases;
+pub mod compare;
 pub mod encoding;
+pub mod figures;
 pub mod gpu;
+pub mod host;
 pub mod layer;
+pub mod machine;
 pub mod network;
 mod program;
 pub mod quantise;
 pub mod reference;
 pub mod rule;
+pub mod search;
 pub mod segments;
 pub mod simulate;
+pub mod split;
+pub mod study;
 #[cfg(test)]
 mod tests;
 mod twins;

@@ -1,10 +1,12 @@
 //! A network with integer layers on a device: f32 between them, every tensor staying there.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use crate::bitset::account::{ChannelTally, Tally};
 use crate::bitset::encoding::Encoding;
 use crate::bitset::gpu::{LayerKernels, LayerRun, LayerSlots, Prepared};
+use crate::bitset::host::HostLayer;
 use crate::bitset::layer::{Layer, MAX_ACTIVATION, Thresholds};
 use crate::bitset::network::Network;
 use crate::bitset::quantise::{MAX_ACTIVATION_BITS, OddGrid, activation_scale};
@@ -83,6 +85,25 @@ pub fn probe(network: &Network) -> Result<Graph> {
     Ok(builder.finish())
 }
 
+/// What runs the integer layers. Both give the same integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// The kernels, on the device.
+    Gpu,
+    /// All cores of the processor; what lies between the layers stays on the device.
+    Cpu,
+}
+
+impl Engine {
+    /// Name on the command line and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Engine::Gpu => "gpu",
+            Engine::Cpu => "cpu",
+        }
+    }
+}
+
 /// What one batch gave.
 #[derive(Debug, Clone)]
 pub struct BatchResult {
@@ -93,6 +114,9 @@ pub struct BatchResult {
     /// Steps of groups of lanes of each integer layer, by [`SimulatorOptions::lanes`].
     pub locks: Vec<Vec<u64>>,
 }
+
+/// Hears what each integer layer reads: its place among them, its activations, and what is added to its sums.
+pub type Observer<'a> = &'a mut dyn FnMut(usize, &[u8], Option<&[i32]>) -> Result<()>;
 
 /// How a network is simulated.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,15 +131,25 @@ pub struct SimulatorOptions {
     pub audit: bool,
     /// Numbers of output channels in lock-step.
     pub lanes: Vec<usize>,
+    /// What runs the integer layers.
+    pub engine: Engine,
 }
 
 /// A network on a device.
 pub struct Simulator {
     device: Device,
+    network: Network,
     layers: Vec<IntegerLayer>,
     options: SimulatorOptions,
     segments: Vec<Session>,
-    runs: Vec<LayerOnDevice>,
+    runs: Vec<LayerRunner>,
+    /// What a batch of blank images gives.
+    blank: OnceLock<BatchResult>,
+}
+
+enum LayerRunner {
+    Device(Box<LayerOnDevice>),
+    Host(Box<HostLayer>),
 }
 
 struct LayerOnDevice {
@@ -126,6 +160,12 @@ struct LayerOnDevice {
     slots: LayerSlots,
     /// Words of the slots in [`LayerSlots::tallies`] and [`LayerSlots::locks`].
     words: Vec<usize>,
+}
+
+/// Counts of a layer, on the device until they are read.
+enum Counts {
+    Device(Vec<DeviceTensor>),
+    Host(Vec<ChannelTally>, Vec<u64>),
 }
 
 impl Simulator {
@@ -142,30 +182,44 @@ impl Simulator {
         options: SimulatorOptions,
         work: &Work<'_>,
     ) -> Result<Self> {
-        let kernels = LayerKernels::new(&device.target())?;
-        let part = work.part("layers", 2 * layers.len() as u64 + 1);
-        let mut runs = Vec::with_capacity(layers.len());
-        for (at, integer) in layers.iter().enumerate() {
-            let found = &network.layers[integer.at];
-            let thresholds = options.thresholds.as_ref().map(|all| &all[at]);
-            let on_device = LayerOnDevice::new(device, &kernels, network.batch, integer, &options, thresholds, found.residual.is_some());
-            runs.push(on_device.map_err(|e| e.context(format_args!("layer `{}`", found.name)))?);
-            part.advance(1)?;
-        }
-        let cut = |(integer, run): (&IntegerLayer, &LayerOnDevice)| Cut {
+        let runs = runners(device, network, layers, &options)?;
+        let cut = |(integer, run): (&IntegerLayer, &LayerRunner)| Cut {
             layer: integer.at,
             activation_scale: integer.activation_scale,
             most: MAX_ACTIVATION,
             unit: integer.weight_scale * integer.activation_scale,
-            is_wide: run.prepared.is_wide(),
+            is_wide: run.is_wide(),
         };
         let cuts: Vec<Cut> = layers.iter().zip(&runs).map(cut).collect();
+        let part = work.part("layers", cuts.len() as u64 + 1);
         let mut sessions = Vec::with_capacity(cuts.len() + 1);
         for graph in segments(network, &cuts)? {
-            sessions.push(loader.load(&graph, &CompileOptions::default(), work)?.0);
+            sessions.push(loader.load(&graph, &CompileOptions::default(), &Work::quiet())?.0);
             part.advance(1)?;
         }
-        Ok(Simulator { device: device.clone(), layers: layers.to_vec(), options, segments: sessions, runs })
+        let (network, layers) = (network.clone(), layers.to_vec());
+        Ok(Simulator { device: device.clone(), network, layers, options, segments: sessions, runs, blank: OnceLock::new() })
+    }
+
+    /// The same network with another code, rule or engine.
+    ///
+    /// # Errors
+    ///
+    /// As [`Simulator::new`].
+    pub fn with(&self, options: SimulatorOptions) -> Result<Self> {
+        let runs = runners(&self.device, &self.network, &self.layers, &options)?;
+        let (device, network, layers) = (self.device.clone(), self.network.clone(), self.layers.clone());
+        Ok(Simulator { device, network, layers, options, segments: self.segments.clone(), runs, blank: OnceLock::new() })
+    }
+
+    /// How the network is simulated.
+    pub fn options(&self) -> &SimulatorOptions {
+        &self.options
+    }
+
+    /// The integer layers.
+    pub fn layers(&self) -> &[IntegerLayer] {
+        &self.layers
     }
 
     /// Counts of a layer's channels as counts of the layer.
@@ -180,8 +234,42 @@ impl Simulator {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for another shape than the network takes, and those of
     /// [`Executor::run_on`].
     pub fn run(&self, images: &HostTensor) -> Result<BatchResult> {
+        self.run_observed(images, None)
+    }
+
+    /// Runs a batch of which only the first `count` images are meant; the others are blank, all 0, and their counts are taken off.
+    ///
+    /// # Errors
+    ///
+    /// As [`Simulator::run`].
+    pub fn run_part(&self, images: &HostTensor, count: usize) -> Result<BatchResult> {
+        let mut found = self.run(images)?;
+        let batch = self.network.batch;
+        if count < batch {
+            if self.blank.get().is_none() {
+                let blank = self.run(&HostTensor::zeros(images.dtype(), images.shape())?)?;
+                // Of two results that are made at a time the first is kept; they are the same.
+                let _ = self.blank.set(blank);
+            }
+            let missing = (batch - count) as u64;
+            if let Some(blank) = self.blank.get() {
+                let pairs = found.channels.iter_mut().flatten().zip(blank.channels.iter().flatten());
+                pairs.for_each(|(channel, blank)| channel.take_off(blank, missing, batch as u64));
+                let pairs = found.locks.iter_mut().flatten().zip(blank.locks.iter().flatten());
+                pairs.for_each(|(lock, blank)| *lock -= blank / batch as u64 * missing);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Runs one batch and tells `observer` what each integer layer reads.
+    ///
+    /// # Errors
+    ///
+    /// As [`Simulator::run`], and those of `observer`.
+    pub fn run_observed(&self, images: &HostTensor, mut observer: Option<Observer<'_>>) -> Result<BatchResult> {
         let mut tensors: HashMap<String, DeviceTensor> = HashMap::new();
-        let mut counted: Vec<Vec<DeviceTensor>> = Vec::with_capacity(self.runs.len());
+        let mut counted: Vec<Counts> = Vec::with_capacity(self.runs.len());
         let mut outputs = Vec::new();
         for (at, session) in self.segments.iter().enumerate() {
             let compiled = session.compiled();
@@ -206,27 +294,86 @@ impl Simulator {
             };
             tensors.extend(names.zip(made));
             let take = |name: String| tensors.get(&name).ok_or_else(|| Error::internal(format!("`{name}` was not computed")));
-            let mut inputs = vec![(run.activations, take(segments::activations(at))?)];
-            if let Some(slot) = run.residual {
-                inputs.push((slot, take(segments::residual(at))?));
+            let activations = take(segments::activations(at))?;
+            let with_residual = self.network.layers[self.layers[at].at].residual.is_some();
+            let residual = if with_residual { Some(take(segments::residual(at))?) } else { None };
+            let shape = self.results_shape(at)?;
+            let is_read = observer.is_some() || matches!(run, LayerRunner::Host(_));
+            let read = if is_read { Some((activations.read()?, residual.map(DeviceTensor::read).transpose()?)) } else { None };
+            let words = match &read {
+                Some((activations, residual)) => {
+                    Some((activations.as_slice::<u8>()?, residual.as_ref().map(HostTensor::as_slice::<i32>).transpose()?))
+                }
+                None => None,
+            };
+            if let (Some(observer), Some((activations, residual))) = (observer.as_mut(), words) {
+                observer(at, activations, residual)?;
             }
-            let shape = run.results_shape(&self.segments[at + 1..], at)?;
-            let mut wanted: Vec<(SlotId, DType, &[usize])> = vec![(run.slots.results, DType::I32, &shape)];
-            let counts = [run.slots.tallies].into_iter().chain(run.slots.locks.iter().copied());
-            wanted.extend(counts.zip(&run.words).map(|(slot, words)| (slot, DType::U32, std::slice::from_ref(words))));
-            let mut made = run.executor.run_on(&inputs, &[], &wanted)?;
-            let counts = made.split_off(1);
-            tensors.extend(made.into_iter().map(|tensor| (segments::results(at), tensor)));
+            let (results, counts) = match (run, words) {
+                (LayerRunner::Host(layer), Some((activations, residual))) => {
+                    let found = layer.run(activations, residual, self.options.audit, &self.options.lanes)?;
+                    let results = DeviceTensor::upload(&self.device, &HostTensor::new(shape.as_slice(), found.results)?)?;
+                    (results, Counts::Host(found.channels, found.locks))
+                }
+                (LayerRunner::Device(run), _) => run.run(activations, residual, &shape)?,
+                (LayerRunner::Host(_), None) => return Err(Error::internal("a layer on the processor was not given what it reads")),
+            };
+            tensors.insert(segments::results(at), results);
             counted.push(counts);
         }
-        let batch = images.shape().first().copied().unwrap_or(0);
+        let batch = self.network.batch;
         let (mut channels, mut locks) = (Vec::with_capacity(self.runs.len()), Vec::with_capacity(self.runs.len()));
         for (run, counts) in self.runs.iter().zip(counted) {
-            let words = counts.iter().map(|tensor| Ok(tensor.read()?.as_slice::<u32>()?.to_vec())).collect::<Result<Vec<_>>>()?;
-            channels.push(words.first().map(|words| run.prepared.tallies(batch, words)).unwrap_or_default());
-            locks.push(words[1..].iter().map(|words| Prepared::lock_steps(words)).collect());
+            match (run, counts) {
+                (LayerRunner::Device(run), Counts::Device(counts)) => {
+                    let words = counts.iter().map(|tensor| Ok(tensor.read()?.as_slice::<u32>()?.to_vec())).collect::<Result<Vec<_>>>()?;
+                    channels.push(words.first().map(|words| run.prepared.tallies(batch, words)).unwrap_or_default());
+                    locks.push(words.iter().skip(1).map(|words| Prepared::lock_steps(words)).collect());
+                }
+                (_, Counts::Host(of_channels, of_locks)) => {
+                    channels.push(of_channels);
+                    locks.push(of_locks);
+                }
+                (LayerRunner::Host(_), Counts::Device(_)) => return Err(Error::internal("counts of a layer are where it did not run")),
+            }
         }
         Ok(BatchResult { outputs, channels, locks })
+    }
+
+    /// The shape that later graphs take the results of a layer in.
+    fn results_shape(&self, at: usize) -> Result<Vec<usize>> {
+        let name = segments::results(at);
+        let later = self.segments[at + 1..].iter();
+        let port = later.flat_map(|session| session.compiled().inputs()).find(|port| port.name == name);
+        port.map(|port| port.ty.shape.clone()).ok_or_else(|| Error::internal(format!("nothing reads `{name}`")))
+    }
+}
+
+fn runners(device: &Device, network: &Network, layers: &[IntegerLayer], options: &SimulatorOptions) -> Result<Vec<LayerRunner>> {
+    let kernels = match options.engine {
+        Engine::Gpu => Some(LayerKernels::new(&device.target())?),
+        Engine::Cpu => None,
+    };
+    let runner = |(at, integer): (usize, &IntegerLayer)| {
+        let found = &network.layers[integer.at];
+        let (thresholds, with_residual) = (options.thresholds.as_ref().and_then(|all| all.get(at)), found.residual.is_some());
+        let made = match &kernels {
+            Some(kernels) => LayerOnDevice::new(device, kernels, network.batch, integer, options, thresholds, with_residual)
+                .map(|layer| LayerRunner::Device(Box::new(layer))),
+            None => HostLayer::new(&integer.layer, options.encoding, options.rule, thresholds, with_residual)
+                .map(|layer| LayerRunner::Host(Box::new(layer))),
+        };
+        made.map_err(|e| e.context(format_args!("layer `{}`", found.name)))
+    };
+    layers.iter().enumerate().map(runner).collect()
+}
+
+impl LayerRunner {
+    fn is_wide(&self) -> bool {
+        match self {
+            LayerRunner::Device(layer) => layer.prepared.is_wide(),
+            LayerRunner::Host(layer) => layer.is_wide(),
+        }
     }
 }
 
@@ -255,10 +402,14 @@ impl LayerOnDevice {
         Ok(LayerOnDevice { executor: Executor::load(device, &plan)?, prepared, activations, residual, slots, words })
     }
 
-    /// The shape that later graphs take the results in.
-    fn results_shape(&self, later: &[Session], at: usize) -> Result<Vec<usize>> {
-        let name = segments::results(at);
-        let port = later.iter().find_map(|session| session.compiled().inputs().iter().find(|port| port.name == name));
-        port.map(|port| port.ty.shape.clone()).ok_or_else(|| Error::internal(format!("nothing reads `{name}`")))
+    /// The results in `shape`, and the counts.
+    fn run(&self, activations: &DeviceTensor, residual: Option<&DeviceTensor>, shape: &[usize]) -> Result<(DeviceTensor, Counts)> {
+        let inputs: Vec<_> = [(self.activations, activations)].into_iter().chain(self.residual.zip(residual)).collect();
+        let mut wanted: Vec<(SlotId, DType, &[usize])> = vec![(self.slots.results, DType::I32, shape)];
+        let counts = [self.slots.tallies].into_iter().chain(self.slots.locks.iter().copied());
+        wanted.extend(counts.zip(&self.words).map(|(slot, words)| (slot, DType::U32, std::slice::from_ref(words))));
+        let mut made = self.executor.run_on(&inputs, &[], &wanted)?;
+        let counts = made.split_off(1);
+        made.pop().map(|results| (results, Counts::Device(counts))).ok_or_else(|| Error::internal("a layer left no results"))
     }
 }

@@ -7,12 +7,13 @@ use crate::bitset::account::{ChannelTally, Tally};
 use crate::bitset::cases::{GEOMETRIES, Inputs, RULES, Spec};
 use crate::bitset::encoding::Encoding;
 use crate::bitset::gpu::{LayerKernels, Prepared};
+use crate::bitset::host::HostLayer;
 use crate::bitset::layer::Geometry;
 use crate::bitset::reference::{self, Outcome};
 use crate::bitset::rule::Rule;
 use crate::bitset::{LayerCase, TWINS};
 use crate::device::{Device, DeviceOptions, Executor, LimitsMode};
-use crate::plan::host;
+use crate::plan::host as twin_host;
 
 /// Every valid pair with 2 to 8 bits exhaustively, then some with 12 and 16, on all shapes in turn.
 fn specs() -> Vec<Spec> {
@@ -99,11 +100,11 @@ fn twins_are_the_definition_for_all_pairs() {
     let (mut saved, mut killed, mut wide) = (std::collections::BTreeMap::new(), 0, 0);
     for spec in specs() {
         let (case, prepared) = spec.case(&kernels).expect("fits");
-        let mut slots = host::allocate(&case.plan);
+        let mut slots = twin_host::allocate(&case.plan);
         for (slot, words) in &case.inputs {
             slots[slot.0 as usize][..words.len()].copy_from_slice(words);
         }
-        host::run(&case.plan, &mut slots, TWINS).expect("runs");
+        twin_host::run(&case.plan, &mut slots, TWINS).expect("runs");
         let tally = compare(&spec, &case, &prepared, &slots[case.output.0 as usize]);
         *saved.entry(spec.rule.name()).or_insert(0) += tally.all.stopped;
         killed += tally.all.killed;
@@ -111,6 +112,26 @@ fn twins_are_the_definition_for_all_pairs() {
     }
     assert!(saved.iter().all(|(rule, &stopped)| (*rule == "none") == (stopped == 0)), "{saved:?}");
     assert!(killed > 0 && wide > 10, "{killed} outputs are killed, {wide} layers have 64-bit sums");
+}
+
+#[test]
+fn the_processor_is_the_definition_for_all_pairs() {
+    for spec in specs() {
+        let Inputs { layer, thresholds, activations, residual } = spec.inputs();
+        let (thresholds, residual) = (thresholds.as_ref(), residual.as_deref());
+        let outcome = reference::run(&layer, spec.encoding, spec.rule, thresholds, &activations, residual).expect("runs");
+        let prepared = Prepared::new(&layer, spec.encoding, spec.rule, thresholds, spec.with_residual).expect("valid");
+        let host = HostLayer::new(&layer, spec.encoding, spec.rule, thresholds, spec.with_residual).expect("valid");
+        let found = host.run(&activations, residual, spec.audit, &[1, 3, 64]).expect("runs");
+        let (results, tallies, locks) = expected(&spec, &prepared, &outcome);
+        let words: Vec<i32> = match host.is_wide() {
+            true => results.iter().flat_map(|&value| [value as i32, (value >> 32) as i32]).collect(),
+            false => results.iter().map(|&value| value as i32).collect(),
+        };
+        let name = format!("{} {} bits, {} {}", layer.geometry.outputs, spec.bits, spec.encoding, spec.rule);
+        assert_eq!(found.results, words, "{name}");
+        assert_eq!((found.channels, found.locks), (tallies, locks), "{name}");
+    }
 }
 
 fn on_device(limits: LimitsMode) {
@@ -148,7 +169,7 @@ fn batches_that_do_not_fit_are_refused_with_the_largest_that_does() {
         key: Key::new(1),
     };
     let kernels = LayerKernels::new(&Target { max_binding_bytes: 40_000, ..Target::webgpu() }).expect("valid");
-    let error = spec(30).case(&kernels).expect_err("refused");
+    let error = spec(60).case(&kernels).expect_err("refused");
     assert_eq!(error.kind(), crate::ErrorKind::Limit);
     let most: usize =
         error.to_string().split("at most ").nth(1).and_then(|s| s.split(' ').next()).and_then(|s| s.parse().ok()).expect("named");
@@ -159,11 +180,11 @@ fn batches_that_do_not_fit_are_refused_with_the_largest_that_does() {
     for batch in [1, 1_000] {
         let spec = spec(batch);
         let (case, prepared) = spec.case(&roomy).expect("fits");
-        let mut slots = host::allocate(&case.plan);
+        let mut slots = twin_host::allocate(&case.plan);
         for (slot, words) in &case.inputs {
             slots[slot.0 as usize][..words.len()].copy_from_slice(words);
         }
-        host::run(&case.plan, &mut slots, TWINS).expect("runs");
+        twin_host::run(&case.plan, &mut slots, TWINS).expect("runs");
         compare(&spec, &case, &prepared, &slots[case.output.0 as usize]);
     }
 }

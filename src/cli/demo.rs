@@ -1,4 +1,4 @@
-//! `sublane demo`: kernels, small models and motif counts on the adapter, their answers compared with the processor's. Needs no data.
+//! `sublane demo`: kernels, small models, motif counts and a simulation by bit-planes on the adapter, their answers compared with the processor's. Needs no data.
 
 use super::options::Options;
 use super::output::{self, Outcome};
@@ -8,7 +8,7 @@ use sublane::kernels_gen::threefry::Key;
 use sublane::progress::{Cancel, Work};
 use sublane::report::{Column, Table};
 use sublane::suite::samples::{TOLERANCE, samples};
-use sublane::suite::{Check, functions, motifs, twins};
+use sublane::suite::{Check, bitset, functions, motifs, twins};
 
 /// Examples in a batch of the models.
 const BATCH: usize = 4;
@@ -66,6 +66,20 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
             device.check_alive()?;
             failed += 1;
             table.row(["temporal motifs".into(), error.to_string().into()]);
+        }
+    }
+    match bitset::trials(&device, options.seed, &work) {
+        Ok(trials) => {
+            for trial in trials {
+                failed += usize::from(!trial.agrees);
+                let result = if trial.agrees { "agrees" } else { "differs from the processor's" };
+                table.row([format!("{}: {}", trial.name, trial.found).into(), result.into(), serde_json::Value::Null, trial.ms.into()]);
+            }
+        }
+        Err(error) => {
+            device.check_alive()?;
+            failed += 1;
+            table.row(["networks by bit-planes".into(), error.to_string().into()]);
         }
     }
     let passed = table.num_rows() - failed;

@@ -4,6 +4,7 @@
 //! line is wrong. A reader that closes the pipe early is no error.
 
 mod bench;
+mod bitset;
 mod cache;
 mod demo;
 mod device;
@@ -68,6 +69,9 @@ enum Command {
     /// List temporal motifs, make and convert temporal graphs
     #[command(subcommand)]
     Motifs(motifs::Command),
+    /// Simulate convolutional networks bit by bit, outputs stopped as soon as they are known or predicted to end negative
+    #[command(subcommand)]
+    Bitset(bitset::Command),
 }
 
 /// Runs the program.
@@ -88,6 +92,7 @@ pub fn main() -> ExitCode {
         Command::Cache(command) => cache::run(command, &cli.options),
         Command::Kernels(command) => kernels::run(command, &cli.options),
         Command::Motifs(command) => motifs::run(command, &cli.options),
+        Command::Bitset(command) => bitset::run(command, &cli.options),
     };
     match outcome {
         Ok(Outcome::Passed) => ExitCode::SUCCESS,

@@ -3,10 +3,12 @@
 //! JSON begins with `schema, command, adapter, driver, seed`; flat keys follow, the table is `rows`, an array of objects, and a further
 //! table has a key of its own.
 
+pub use bitset::BitsetRun;
 pub use motifs::counted_from_json;
 use serde_json::{Map, Value};
 
 mod bench;
+mod bitset;
 mod gemm;
 mod html;
 mod motifs;

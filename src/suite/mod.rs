@@ -8,6 +8,7 @@ use crate::progress::Work;
 use std::time::Instant;
 
 pub mod bench;
+pub mod bitset;
 pub mod eval;
 pub mod functions;
 pub mod inputs;

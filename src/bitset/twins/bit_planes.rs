@@ -39,7 +39,7 @@ fn run(call: TwinCall<'_>, is_wide: bool) -> Result<()> {
                 let vec4 = ((channel / 4 * passes + plane / 4) * chunks + tap / 32) * 4 + channel % 4;
                 weights[4 * vec4 + plane % 4] >> (31 - tap % 32) & 1
             };
-            let counted = (0..taps).filter(|&tap| bit(tap) == 1).map(|tap| activation(columns_of, columns, group * taps + tap, window));
+            let counted = (0..taps).filter(|&tap| bit(tap) == 1).map(|tap| activation(columns_of, columns, [group, taps, tap], window));
             let counted: u32 = counted.sum();
             let [_, _, flags, row] = std::array::from_fn(|i| tables[4 * plane + i]);
             sum = kept(sum.wrapping_add(signed(&tables[4 * plane..]).wrapping_mul(i64::from(counted))));

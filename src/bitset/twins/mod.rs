@@ -25,10 +25,14 @@ fn signed(words: &[u32]) -> i64 {
     (u64::from(words[0]) | u64::from(words[1]) << 32) as i64
 }
 
-/// The activation under a tap of a window, from the columns of `columns` eights of windows.
-fn activation(columns_of: &[u32], columns: usize, tap: usize, window: usize) -> u32 {
-    let word = columns_of[4 * (tap * columns + window / 8) + window % 8 / 2];
-    if window.is_multiple_of(2) { word & 0xffff } else { word >> 16 }
+/// Byte of each of four neighbouring windows in a word of the columns.
+const BYTES: [usize; 4] = [0, 2, 1, 3];
+
+/// The activation under a tap of a window, from the columns of `columns` eights of windows; `[group, taps, tap]`.
+fn activation(columns_of: &[u32], columns: usize, [group, taps, tap]: [usize; 3], window: usize) -> u32 {
+    let pair = group * taps.div_ceil(2) + tap / 2;
+    let word = columns_of[4 * (pair * columns + window / 8) + tap % 2 * 2 + window % 8 / 4];
+    word >> (8 * BYTES[window % 4]) & 0xff
 }
 
 /// Place of the first word of what belongs to a row and a window in the limits, with one word or two for each.

@@ -1,5 +1,6 @@
 //! Twin of `window_columns.wgsl`.
 
+use super::BYTES;
 use crate::bitset::layer::Geometry;
 use crate::error::Result;
 use crate::shaders::twins::{Twin, TwinCall};
@@ -8,7 +9,7 @@ pub(super) const TWIN: Twin = Twin { name: "window_columns", run };
 
 fn run(call: TwinCall<'_>) -> Result<()> {
     let covered = call.num_invocations() as usize;
-    let ([activations, columns_of], params) = call.split::<2, 16>()?;
+    let ([activations, columns_of], params) = call.split::<2, 17>()?;
     let [windows, columns, count, channels, height, width, out_height, out_width] = std::array::from_fn(|i| params[i] as usize);
     let [kernel_height, kernel_width, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x] =
         std::array::from_fn(|i| params[8 + i] as usize);
@@ -38,10 +39,14 @@ fn run(call: TwinCall<'_>) -> Result<()> {
             activations[at / 4] >> (8 * (at % 4)) & 0xff
         })
     };
+    let taps = params[16] as usize;
+    let pairs = taps.div_ceil(2);
     for at in 0..count.min(covered) {
-        let (tap, first) = (at / columns, at % columns * 8);
-        for i in 0..4 {
-            columns_of[4 * at + i] = activation(first + 2 * i, tap) | activation(first + 2 * i + 1, tap) << 16;
+        let (pair, first) = (at / columns, at % columns * 8);
+        for word in 0..4 {
+            let of_group = pair % pairs * 2 + word / 2;
+            let byte = |i: usize| activation(first + word % 2 * 4 + i, pair / pairs * taps + of_group) << (8 * BYTES[i]);
+            columns_of[4 * at + word] = if of_group < taps { (0..4).map(byte).sum() } else { 0 };
         }
     }
     Ok(())

@@ -17,7 +17,7 @@ fn run(call: TwinCall<'_>, is_wide: bool) -> Result<()> {
     for at in 0..count.min(covered) {
         let (column, group) = (at % columns, at / columns);
         for window in 8 * column..8 * column + 8 {
-            let values = (0..taps).map(|tap| u64::from(activation(columns_of, columns, group * taps + tap, window)));
+            let values = (0..taps).map(|tap| u64::from(activation(columns_of, columns, [group, taps, tap], window)));
             let (s1, s2) = values.fold((0, 0), |(s1, s2), a| (s1 + a, s2 + a * a));
             let s1 = s1 as i64;
             for row in 0..rows {

@@ -3,6 +3,7 @@
 //! Speeds are compared with what the probes reach in the same run, and with each other in turns, so that whatever else the machine does
 //! meets all alike. Nothing here decides a test.
 
+mod bitset;
 mod compile;
 mod device;
 mod gemm;
@@ -176,6 +177,13 @@ pub const CASES: &[Case] = &[
         takes_models: false,
         takes_graph: true,
         run: motifs::run,
+    },
+    Case {
+        name: "bitset",
+        about: "networks by bit-planes: images a second on the adapter and on the processor",
+        takes_models: false,
+        takes_graph: false,
+        run: bitset::run,
     },
 ];
 
