@@ -11,6 +11,7 @@ pub mod import;
 pub mod motifs;
 pub mod ops;
 pub mod plan;
+pub mod precision;
 pub mod progress;
 #[cfg(feature = "cli")]
 pub mod report;

@@ -34,7 +34,7 @@ fn keys(value: &Value) -> Vec<&str> {
 fn help_lists_every_command_and_each_has_help() {
     let help = text(&run(&["--help"]).stdout);
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("README");
-    for command in ["devices", "demo", "selftest", "export", "gemm", "bench", "cache", "kernels", "motifs"] {
+    for command in ["devices", "demo", "selftest", "export", "quantize", "gemm", "bench", "cache", "kernels", "motifs"] {
         assert!(help.contains(&format!("\n  {command} ")), "{command} is not in:\n{help}");
         assert!(readme.contains(&format!("`sublane {command}")), "{command} is not in the README");
         let output = run(&[command, "--help"]);
@@ -55,6 +55,9 @@ fn a_wrong_command_line_exits_2_and_says_why() {
         (&["export", "model.onnx"], "--output"),
         (&["export", "-o", "folder"], "MODEL.onnx"),
         (&["export", "model.onnx", "-o", "folder", "--target", "toaster"], "webgpu, software, desktop, and native"),
+        (&["quantize", "model.onnx", "--scheme", "int5-group32", "-o", "w"], "int4-group32"),
+        (&["quantize", "model.onnx", "--scheme", "nf4", "--calibrate", "percentile:101", "-o", "w"], "from 0 to 100"),
+        (&["quantize", "model.onnx", "--scheme", "nf4"], "--output"),
         (&["gemm", "--b", "int5-group32"], "int4-group32"),
         (&["gemm", "--b", "mxfp4-ceil-even"], "second time"),
         (&["gemm", "--data", "wide"], "heavy-tailed"),

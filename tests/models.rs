@@ -6,9 +6,11 @@ use sublane::compiler::{CompileOptions, Mode, compile};
 use sublane::device::DeviceOptions;
 use sublane::import::{ImageSet, cifar, idx, onnx};
 use sublane::ops::reference_graph;
+use sublane::precision::{self, WeightOptions};
 use sublane::progress::Work;
 use sublane::stats::relative_error;
 use sublane::suite::eval::{DataSet, Evaluation, evaluate};
+use sublane::tensor::scheme::Scheme;
 use sublane::{Device, HostTensor, Session};
 
 fn data(name: &str) -> PathBuf {
@@ -128,4 +130,21 @@ fn squeezenet_agrees_with_onnxruntime() {
         let error = relative_error(&scores, &expected);
         assert!(error <= 1e-4, "{}: {error:.2e} relative to onnxruntime", mode.name());
     }
+}
+
+#[test]
+#[ignore = "needs SUBLANE_DATA"]
+fn resnet20_on_eight_bits_loses_at_most_0_3_points() {
+    let path = data("models/cifar10-resnet20.onnx");
+    let options = onnx::ImportOptions { batch: Some(64), ..Default::default() };
+    let model = onnx::read(path, &options).expect("the model imports");
+    let scheme = Scheme::parse("int8-channel").expect("a scheme");
+    let quantised = precision::quantise(&model.graph, &scheme, &WeightOptions::default()).expect("quantises");
+    let device = Device::open(&DeviceOptions::from_env()).expect("these tests need an adapter");
+    let compiled = compile(&quantised.graph, &device.target(), &CompileOptions::default()).expect("compiles");
+    let session = Session::load(&device, &compiled).expect("loads");
+    let found = evaluated(&session, &DataSet::Cifar10(data("images/cifar10-test_batch.bin.gz")), None);
+    assert_eq!(found.total(), 10_000);
+    // Of f32, 9,173.
+    assert!(found.correct >= 9_143, "{} of 10,000 are right", found.correct);
 }

@@ -1,6 +1,6 @@
 //! `sublane eval`: accuracy of an image classifier.
 
-use super::model::{self, Compilation, ModelFile};
+use super::model::{self, Compilation, WeightedModel};
 use super::options::Options;
 use super::output::{self, Outcome};
 use super::progress::Bars;
@@ -13,7 +13,7 @@ use sublane::suite::eval::{DataSet, Preparation, evaluate};
 #[derive(Debug, Args)]
 pub(super) struct Command {
     #[command(flatten)]
-    model: ModelFile,
+    model: WeightedModel,
     /// Labelled images: a CIFAR-10 binary file, or a folder with one file each of IDX images and labels (t10k before train)
     #[arg(long, value_name = "cifar10:FILE|mnist-idx:DIR")]
     dataset: DataSet,
@@ -75,7 +75,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let found = evaluate(&session, &images, &preparation, command.limit, &work)?;
 
     let mut report = super::device::report("eval", &device, options);
-    report.field("model", "model", command.model.path.display().to_string(), "");
+    command.model.describe(&mut report);
     report.field("dataset", "data set", command.dataset.name(), "");
     report.field("limits", "limits", options.limits().name(), "");
     report.field("scale", "scale", as_written(preparation.scale), "");

@@ -1,6 +1,6 @@
 //! `sublane explain`: what the compiler makes of a model, and why.
 
-use super::model::{self, Compilation, ModelFile};
+use super::model::{self, Compilation, WeightedModel};
 use super::options::Options;
 use super::output::{self, Outcome};
 use super::progress::Bars;
@@ -19,7 +19,7 @@ use sublane::{Error, HostTensor, Result, files};
 #[derive(Debug, Args)]
 pub(super) struct Command {
     #[command(flatten)]
-    model: ModelFile,
+    model: WeightedModel,
     /// Size of a first dimension that the model leaves open
     #[arg(long, value_name = "N", default_value = "1", value_parser = model::batch, allow_negative_numbers = true)]
     batch: usize,
@@ -49,7 +49,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     }
     let total = |of: fn(&sublane::compiler::KernelInfo) -> u64| compiled.kernels().iter().map(of).sum::<u64>();
     let mut report = super::device::report("explain", &device, options);
-    report.field("model", "model", command.model.path.display().to_string(), "");
+    command.model.describe(&mut report);
     report.field("opset", "operator set", imported.opset, "");
     report.field("mode", "mode", wanted.mode.name(), "");
     report.field("target", "target", device.target().name, "");

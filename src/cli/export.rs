@@ -1,6 +1,6 @@
 //! `sublane export`: a compiled model as files that run without the compiler.
 
-use super::model::{self, Compilation, ModelFile};
+use super::model::{self, Compilation, WeightedModel};
 use super::options::Options;
 use super::output::{self, Outcome};
 use super::progress::Bars;
@@ -16,7 +16,7 @@ use sublane::report::{Column, Report, Table};
 #[derive(Debug, Args)]
 pub(super) struct Command {
     #[command(flatten)]
-    model: ModelFile,
+    model: WeightedModel,
     /// What the kernels may use: that of this machine's adapter, or of a preset: native, webgpu, software or desktop
     #[arg(long, value_name = "TARGET", value_parser = target, default_value = "webgpu")]
     target: For,
@@ -64,9 +64,8 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
             (Report::new("export", options.seed), compiler::compile(&imported.graph, target, &wanted)?, (**target).clone())
         }
     };
-    let source = command.model.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let written = export::write(&compiled, &target, &source, &command.output, command.force)?;
-    report.field("model", "model", command.model.path.display().to_string(), "");
+    let written = export::write(&compiled, &target, &command.model.file_name(), &command.output, command.force)?;
+    command.model.describe(&mut report);
     report.field("opset", "operator set", imported.opset, "");
     report.field("mode", "mode", wanted.mode.name(), "");
     report.field("target", "target", target.name.as_str(), "");

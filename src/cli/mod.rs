@@ -20,6 +20,7 @@ mod motifs;
 mod options;
 mod output;
 mod progress;
+mod quantize;
 mod run;
 mod selftest;
 
@@ -53,6 +54,8 @@ enum Command {
     Explain(explain::Command),
     /// Write an ONNX model as a plan, kernels and weights that run without the compiler
     Export(export::Command),
+    /// Write the weights of an ONNX model in fewer bits, for `run`, `eval`, `explain` and `export`
+    Quantize(quantize::Command),
     /// Measure products of quantised operands: time, bytes, error
     Gemm(gemm::Command),
     /// Measure the adapter, kernels and models
@@ -86,6 +89,7 @@ pub fn main() -> ExitCode {
         Command::Eval(command) => eval::run(command, &cli.options),
         Command::Explain(command) => explain::run(command, &cli.options),
         Command::Export(command) => export::run(command, &cli.options),
+        Command::Quantize(command) => quantize::run(command, &cli.options),
         Command::Gemm(command) => gemm::run(command, &cli.options),
         Command::Bench(command) => bench::run(command, &cli.options),
         Command::FirstCall(command) => first_call::run(command, &cli.options),

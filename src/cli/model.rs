@@ -7,9 +7,20 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use sublane::compiler::{CompileOptions, Compiled, Mode, OptionalStage};
 use sublane::import::onnx::{self, ImportOptions};
-use sublane::report::{Column, Table};
+use sublane::precision::{self, Source};
+use sublane::report::{Column, Report, Table};
 use sublane::suite::profile::KernelTime;
 use sublane::{Error, Result};
+
+/// A model, and packed weights that take the place of its own.
+#[derive(Debug, Args)]
+pub(super) struct WeightedModel {
+    #[command(flatten)]
+    file: ModelFile,
+    /// Packed weights of this model, from `sublane quantize`
+    #[arg(long, value_name = "FILE.safetensors")]
+    weights: Option<PathBuf>,
+}
 
 /// A model and the sizes it leaves open.
 #[derive(Debug, Args)]
@@ -63,6 +74,32 @@ impl ModeName {
         match self {
             ModeName::Compiled => Mode::Compiled,
             ModeName::Eager => Mode::Eager,
+        }
+    }
+}
+
+impl WeightedModel {
+    /// [`ModelFile::import`], on the packed weights if they are given.
+    pub(super) fn import(&self, batch: usize, shapes: HashMap<String, Vec<usize>>) -> Result<onnx::Model> {
+        let mut model = self.file.import(batch, shapes)?;
+        if let Some(path) = &self.weights {
+            let stored = precision::read(path, &Source::of(&self.file.path)?)?;
+            let graph = precision::apply(&model.graph, &stored.layers);
+            model.graph = graph.map_err(|error| error.context(format_args!("`{}`", path.display())))?;
+        }
+        Ok(model)
+    }
+
+    /// Name of the model's file.
+    pub(super) fn file_name(&self) -> String {
+        self.file.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// Says in a report which model it is.
+    pub(super) fn describe(&self, report: &mut Report) {
+        report.field("model", "model", self.file.path.display().to_string(), "");
+        if let Some(path) = &self.weights {
+            report.field("weights", "weights", path.display().to_string(), "");
         }
     }
 }

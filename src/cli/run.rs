@@ -1,6 +1,6 @@
 //! `sublane run`: runs a model on inputs from files or at random.
 
-use super::model::{self, Compilation, ModelFile};
+use super::model::{self, Compilation, WeightedModel};
 use super::options::Options;
 use super::output::{self, Outcome};
 use super::progress::Bars;
@@ -23,7 +23,7 @@ use sublane::{Error, HostTensor, Result, files};
 #[derive(Debug, Args)]
 pub(super) struct Command {
     #[command(flatten)]
-    model: ModelFile,
+    model: WeightedModel,
     /// Where an input comes from; repeat for several [default: random, of the seed]
     #[arg(long = "input", value_name = "NAME=FILE.npy|random|zeros")]
     inputs: Vec<NamedSource>,
@@ -83,7 +83,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     drop(part);
 
     let mut report = super::device::report("run", &device, options);
-    report.field("model", "model", command.model.path.display().to_string(), "");
+    command.model.describe(&mut report);
     report.field("opset", "operator set", imported.opset, "");
     report.field("mode", "mode", compilation.mode.name(), "");
     report.field("kernels", "kernels", compiled.plan().num_dispatches(), "");

@@ -108,7 +108,7 @@ pub struct WrittenFile {
 }
 
 /// Element types by their names in safetensors.
-const DTYPES: [(DType, Dtype); DType::ALL.len()] = [
+pub(crate) const DTYPES: [(DType, Dtype); DType::ALL.len()] = [
     (DType::F32, Dtype::F32),
     (DType::F16, Dtype::F16),
     (DType::I32, Dtype::I32),

@@ -9,7 +9,7 @@ mod print;
 mod verify;
 
 pub use builder::GraphBuilder;
-pub use op::{BinaryOp, Composite, Constant, Factor, Op, Prim, ReduceOp, UnaryOp};
+pub use op::{BinaryOp, Composite, Constant, Factor, Op, Prim, ReduceOp, UnaryOp, WeightLayout};
 pub(crate) use print::attributes;
 pub use verify::{VerifyError, verify};
 

@@ -21,6 +21,15 @@ pub enum Op {
     Composite(Arc<dyn Composite>),
 }
 
+/// How the weights of a product lie: its second operand, if that is a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WeightLayout {
+    /// `[rows, ..]`: all dimensions past the first are summed over.
+    Rows,
+    /// `[k, columns]`: the first dimension is summed over.
+    Columns,
+}
+
 /// An operation defined by its decomposition.
 pub trait Composite: fmt::Debug + Send + Sync {
     /// ONNX name of the operation.
@@ -37,6 +46,11 @@ pub trait Composite: fmt::Debug + Send + Sync {
 
     /// The value by definition, in f64, written without the decomposition: the oracle of the tests.
     fn reference(&self, inputs: &[&RefTensor]) -> Result<RefTensor>;
+
+    /// How the second operand lies where the operation is a product whose weights it may be; `None` for all others.
+    fn weights(&self) -> Option<WeightLayout> {
+        None
+    }
 }
 
 /// The primitives. Every stage after `decompose` matches them exhaustively.

@@ -7,7 +7,7 @@ use super::tolerance::Tolerance;
 use super::value::Value;
 use super::window::{self, Padding};
 use crate::error::{Error, Result};
-use crate::graph::{BinaryOp, Composite, GraphBuilder, NodeId, Op, Prim, TensorType};
+use crate::graph::{BinaryOp, Composite, GraphBuilder, NodeId, Op, Prim, TensorType, WeightLayout};
 use rayon::prelude::*;
 
 /// Attributes of a convolution on two spatial dimensions.
@@ -196,6 +196,10 @@ impl Composite for Conv {
             result.data.iter_mut().enumerate().for_each(|(i, v)| *v += bias.data[i / plane % channels]);
         }
         Ok(RefTensor { shape: ty.shape, ..result })
+    }
+
+    fn weights(&self) -> Option<WeightLayout> {
+        Some(WeightLayout::Rows)
     }
 }
 

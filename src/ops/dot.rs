@@ -7,7 +7,7 @@ use super::tolerance::Tolerance;
 use super::value::Value;
 use super::{RefTensor, broadcast_shapes};
 use crate::error::{Error, Result};
-use crate::graph::{BinaryOp, Composite, GraphBuilder, NodeId, Op, Prim, TensorType};
+use crate::graph::{BinaryOp, Composite, GraphBuilder, NodeId, Op, Prim, TensorType, WeightLayout};
 use crate::tensor::num_elems;
 use kernels_gen::DType;
 use rayon::prelude::*;
@@ -176,6 +176,10 @@ impl Composite for MatMul {
         let data = (0..ty.num_elems()).into_par_iter().map(element).collect();
         RefTensor::new(ty.dtype, ty.shape, data)
     }
+
+    fn weights(&self) -> Option<WeightLayout> {
+        Some(WeightLayout::Columns)
+    }
 }
 
 /// `alpha * A' * B' + beta * C` of matrices, where `A'` and `B'` may be transposed and `C` (optional) broadcasts to the product.
@@ -260,6 +264,10 @@ impl Composite for Gemm {
             self.alpha as f64 * sum + added.unwrap_or(0.0)
         };
         RefTensor::new(ty.dtype, ty.shape, (0..m * n).into_par_iter().map(element).collect())
+    }
+
+    fn weights(&self) -> Option<WeightLayout> {
+        Some(if self.trans_b { WeightLayout::Rows } else { WeightLayout::Columns })
     }
 }
 

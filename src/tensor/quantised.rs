@@ -35,6 +35,9 @@
 //! A device that computes the same finds the same codes where its division is exact; where it may be off by 2.5 units, codes beside the middle of two
 //! numbers may be the neighbour. Scales of e8m0 do not depend on that.
 
+use std::fmt;
+use std::str::FromStr;
+
 use rayon::prelude::*;
 
 use super::hadamard;
@@ -54,6 +57,31 @@ pub enum Calibration {
     Mse,
     /// The magnitude that this many percent of the group's are not above, from 0 to 100; not for ternary and binary.
     Percentile(f32),
+}
+
+impl fmt::Display for Calibration {
+    /// The name, which `parse` reads: `absmax`, `mse`, `percentile:99.9`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Calibration::Absmax => f.write_str("absmax"),
+            Calibration::Mse => f.write_str("mse"),
+            Calibration::Percentile(p) => write!(f, "percentile:{p}"),
+        }
+    }
+}
+
+impl FromStr for Calibration {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let percent = |text: &str| text.parse().ok().filter(|p| (0.0..=100.0).contains(p)).map(Calibration::Percentile);
+        match name {
+            "absmax" => Some(Calibration::Absmax),
+            "mse" => Some(Calibration::Mse),
+            _ => name.strip_prefix("percentile:").and_then(percent),
+        }
+        .ok_or_else(|| Error::invalid(format!("`{name}` is no calibration; give absmax, mse, or percentile:P with P from 0 to 100")))
+    }
 }
 
 /// What a quantisation depends on beside numbers and scheme.

@@ -51,7 +51,7 @@ impl Key {
 }
 
 /// SHA-256 in hexadecimal digits.
-pub(in crate::compiler) fn digest(bytes: &[u8]) -> String {
+pub(crate) fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 

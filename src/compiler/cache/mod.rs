@@ -17,7 +17,7 @@ use kernels_gen::Target;
 
 pub use entry::describe;
 pub use key::Key;
-pub(in crate::compiler) use key::digest;
+pub(crate) use key::digest;
 
 /// Folder of compiled graphs inside the cache folder.
 pub const FOLDER: &str = "graphs";

@@ -10,6 +10,9 @@ use kernels_gen::DType;
 /// Constants are not grown past this many elements by folding, unless an operand is as large.
 const MAX_FOLDED_ELEMS: usize = 1 << 16;
 
+/// Words and scales are taken apart and spread by folding up to this many elements; past it they stay packed in memory.
+const MAX_UNPACKED_ELEMS: usize = 1 << 10;
+
 /// Folds constants and simplifies, until nothing changes.
 pub fn fold(graph: &Graph) -> Result<Graph> {
     let mut graph = graph.clone();
@@ -70,6 +73,15 @@ fn one(builder: &mut GraphBuilder, node: &Node, inputs: &[NodeId]) -> Result<Nod
     builder.add(node.op.clone(), inputs)
 }
 
+/// Whether a node has each element of another several times side by side, as words are for their codes and scales for their groups.
+fn repeats_each(builder: &GraphBuilder, id: NodeId) -> bool {
+    let node = builder.graph().node(id);
+    let Op::Prim(Prim::Broadcast { shape, dims }) = &node.op else { return false };
+    let own = &builder.ty(node.inputs[0]).shape;
+    let is_last_kept = dims.last().is_some_and(|&d| d + 1 == shape.len()) && own.last() == shape.last();
+    node.ty.num_elems() > MAX_UNPACKED_ELEMS && !is_last_kept && !own.is_empty()
+}
+
 /// A node of constants, computed now.
 fn evaluate(builder: &mut GraphBuilder, prim: &Prim, node: &Node, inputs: &[NodeId]) -> Result<Option<NodeId>> {
     let elementwise = matches!(prim, Prim::Unary(_) | Prim::Binary(_) | Prim::Select | Prim::Cast(_));
@@ -83,6 +95,9 @@ fn evaluate(builder: &mut GraphBuilder, prim: &Prim, node: &Node, inputs: &[Node
     // Constants of f16 and codes stay so in memory.
     let halves = matches!(prim, Prim::Cast(DType::F32)) && builder.ty(inputs[0]).dtype == DType::F16;
     if halves || matches!(prim, Prim::Unary(UnaryOp::Decode(_))) {
+        return Ok(None);
+    }
+    if matches!(prim, Prim::Binary(BinaryOp::Shr) | Prim::Reshape(_)) && repeats_each(builder, inputs[0]) {
         return Ok(None);
     }
     let views = matches!(prim, Prim::Reshape(_) | Prim::Transpose(_) | Prim::Slice { .. } | Prim::Concat { .. } | Prim::Pad { .. });

@@ -20,7 +20,7 @@ use crate::graph::{Graph, GraphBuilder, Node, NodeId, Op, Prim};
 
 /// Rebuilds `graph` node by node, dropping what no output needs; inputs stay, so that the interface does. `f` gets the builder, the
 /// node and its operands in the new graph, and gives the node that takes its place.
-fn rewrite(graph: &Graph, mut f: impl FnMut(&mut GraphBuilder, NodeId, &Node, &[NodeId]) -> Result<NodeId>) -> Result<Graph> {
+pub(crate) fn rewrite(graph: &Graph, mut f: impl FnMut(&mut GraphBuilder, NodeId, &Node, &[NodeId]) -> Result<NodeId>) -> Result<Graph> {
     let mut live = vec![false; graph.nodes().len()];
     graph.outputs().iter().for_each(|(_, id)| live[id.index()] = true);
     for (id, node) in graph.iter().rev() {

@@ -1,0 +1,7 @@
+//! Precision: models whose weights are stored in fewer bits.
+
+mod stored;
+mod weights;
+
+pub use stored::{Source, StoredWeights, read, write};
+pub use weights::{Layer, Measured, QuantisedModel, WeightOptions, apply, quantise};
