@@ -1,4 +1,5 @@
-//! `sublane demo`: kernels, small models, motif counts and a simulation by bit-planes on the adapter, their answers compared with the processor's. Needs no data.
+//! `sublane demo`: kernels, small models, packed products, motif counts and a simulation by bit-planes on the adapter, their answers compared with
+//! the processor's. Needs no data.
 
 use super::options::Options;
 use super::output::{self, Outcome};
@@ -8,7 +9,7 @@ use sublane::kernels_gen::threefry::Key;
 use sublane::progress::{Cancel, Work};
 use sublane::report::{Column, Table};
 use sublane::suite::samples::{TOLERANCE, samples};
-use sublane::suite::{Check, bitset, functions, motifs, twins};
+use sublane::suite::{Check, bitset, functions, motifs, quantised, twins};
 
 /// Examples in a batch of the models.
 const BATCH: usize = 4;
@@ -54,6 +55,21 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
         part.advance(1)?;
     }
     drop(part);
+    match quantised::trials(&device, options.seed) {
+        Ok(trials) => {
+            for trial in trials {
+                failed += usize::from(!trial.agrees);
+                let result = if trial.agrees { "agrees".into() } else { format!("relative error {:.0e}", trial.error) };
+                let name = format!("{}: {:.3} of the bytes, {:.1} % off f32", trial.name, trial.share, 100.0 * trial.loss);
+                table.row([name.into(), result.into(), trial.kernels.into(), trial.ms.into(), trial.error.into()]);
+            }
+        }
+        Err(error) => {
+            device.check_alive()?;
+            failed += 1;
+            table.row(["packed products".into(), error.to_string().into()]);
+        }
+    }
     match motifs::trials(&device, options.seed, &work) {
         Ok(trials) => {
             for trial in trials {

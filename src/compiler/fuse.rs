@@ -322,7 +322,7 @@ impl Fuser<'_> {
         if self.narrows_hero(id) {
             return Err("it ends the kernel of its operand instead, which stores half the bytes so".into());
         }
-        if is_view(self.graph, id) || !is_heavy(node) {
+        if is_view(self.graph, id) || !is_heavy(self.graph, node) {
             return Ok(());
         }
         let domain = group
@@ -348,8 +348,11 @@ impl Fuser<'_> {
         if is_view(self.graph, id) {
             return Ok(());
         }
-        let simple = matches!(node.op, Op::Prim(Prim::Pad { .. } | Prim::Cast(_) | Prim::Select | Prim::Unary(_) | Prim::Binary(_)));
-        if !simple || is_heavy(node) {
+        let simple = matches!(
+            node.op,
+            Op::Prim(Prim::Pad { .. } | Prim::Gather { .. } | Prim::Cast(_) | Prim::Select | Prim::Unary(_) | Prim::Binary(_))
+        );
+        if !simple || is_heavy(self.graph, node) {
             return Err("it costs too much to be computed at each load of the matrix product, convolution or attention".into());
         }
         // What is packed in memory is read so, however often.
@@ -444,17 +447,16 @@ impl Fuser<'_> {
     }
 }
 
-/// Whether an operation costs much more than a load.
-fn is_heavy(node: &Node) -> bool {
+/// Whether an operation costs much more than a load. Picking whole matrices does not: one index serves all of a matrix.
+fn is_heavy(graph: &Graph, node: &Node) -> bool {
     matches!(
         &node.op,
         Op::Prim(
             Prim::Unary(UnaryOp::Exp | UnaryOp::Log | UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Tanh | UnaryOp::Erf)
                 | Prim::Binary(kernels_gen::scalar::BinaryOp::Pow)
-                | Prim::Gather { .. }
                 | Prim::Concat { .. }
         )
-    )
+    ) || matches!(node.op, Op::Prim(Prim::Gather { axis }) if axis > 0 || graph.ty(node.inputs[0]).rank() < 3)
 }
 
 impl FusionPlan {

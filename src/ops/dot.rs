@@ -3,6 +3,7 @@
 use super::call::Call;
 use super::cases::{Cases, floats, halves, uniform};
 use super::elementwise::{ElementwiseOps, wrap};
+use super::gather::GatherOps;
 use super::tolerance::Tolerance;
 use super::value::Value;
 use super::{RefTensor, broadcast_shapes};
@@ -276,6 +277,20 @@ pub trait DotOps: Value {
     /// Matrix product by the rules of NumPy.
     fn matmul(&self, other: &Self) -> Result<Self> {
         Self::apply(Op::composite(MatMul), &[self, other])
+    }
+
+    /// `self[b] * matrices[groups[b]]` of self `[blocks, m, k]`, matrices `[count, k, n]` and groups I32 `[blocks]`: blocks of rows, each with a matrix
+    /// that an index names, as mixtures of experts need them. Gives `[blocks, m, n]`; indices are clamped to those of matrices.
+    fn matmul_grouped(&self, matrices: &Self, groups: &Self) -> Result<Self> {
+        let types = [self.ty(), matrices.ty(), groups.ty()];
+        let fits = types[0].rank() == 3 && types[1].rank() == 3 && types[2].shape[..] == types[0].shape[..1];
+        if !fits {
+            let [x, matrices, groups] = types;
+            return Err(Error::invalid(format!(
+                "a grouped product of {x}, {matrices} and groups {groups}: it takes [blocks, m, k], [count, k, n] and i32 [blocks]"
+            )));
+        }
+        self.matmul(&matrices.gather(groups, 0)?)
     }
 
     /// `self * weights + bias` of matrices; the bias broadcasts.

@@ -293,19 +293,51 @@ impl<V: Value> Packed<V> {
 
     /// `x * self^T` for x `[.., k]`: the product with the numbers of the matrix, F32 `[.., rows]`.
     pub fn matmul(&self, x: &V) -> Result<V> {
-        let ty = x.ty();
-        let [_, k] = self.shape();
+        self.left(x)?.matmul(&self.stored()?.transpose(&[1, 0])?)
+    }
+
+    /// `x * self` for x `[.., rows]`: the product that sums over the rows of the matrix, F32 `[.., k]`.
+    pub fn matmul_transposed(&self, x: &V) -> Result<V> {
+        x.matmul(&self.dequantise()?)
+    }
+
+    /// `x[b] * matrix[b]^T` of x `[count, m, k]`, where the rows of `self` are those of `count` matrices, one after the other: F32
+    /// `[count, m, rows / count]`.
+    pub fn matmul_batched(&self, x: &V, count: usize) -> Result<V> {
+        self.left(x)?.matmul(&self.columns_of(count)?)
+    }
+
+    /// `x[b] * matrix[groups[b]]^T` of x `[blocks, m, k]` and `groups` I32 `[blocks]`, where the rows of `self` are those of `count` matrices, one after
+    /// the other: F32 `[blocks, m, rows / count]`. Indices are clamped to those of matrices.
+    pub fn matmul_grouped(&self, x: &V, groups: &V, count: usize) -> Result<V> {
+        self.left(x)?.matmul_grouped(&self.columns_of(count)?, groups)
+    }
+
+    /// The rows as `count` transposed matrices.
+    fn columns_of(&self, count: usize) -> Result<V> {
+        let (rows, columns) = (self.dequantise.rows, self.dequantise.columns());
+        if count == 0 || !rows.is_multiple_of(count) {
+            return Err(Error::invalid(format!(
+                "{rows} rows in `{}` as {count} matrices: their number must divide the rows",
+                self.scheme()
+            )));
+        }
+        self.stored()?.reshape(&[count as isize, (rows / count) as isize, columns as isize])?.transpose(&[0, 2, 1])
+    }
+
+    /// A left operand, its rows turned as those of the matrix are.
+    fn left(&self, x: &V) -> Result<V> {
+        let (ty, [_, k]) = (x.ty(), self.shape());
         if ty.dtype != DType::F32 || ty.shape.last() != Some(&k) {
             return Err(Error::invalid(format!(
                 "a product of {ty} with rows of {k} numbers in `{}`: x must be f32 [.., {k}]",
                 self.scheme()
             )));
         }
-        let x = match self.dequantise.scheme.hadamard {
-            None => x.clone(),
-            Some(block) => turned(x, block, self.seed)?,
-        };
-        x.matmul(&self.stored()?.transpose(&[1, 0])?)
+        match self.dequantise.scheme.hadamard {
+            None => Ok(x.clone()),
+            Some(block) => turned(x, block, self.seed),
+        }
     }
 
     /// `other * self^T` for two quantised matrices of rows of one length: F32 `[other rows, rows]`. Signed bytes with one scale a row, or one in all,

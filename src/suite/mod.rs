@@ -16,6 +16,7 @@ pub mod motifs;
 pub mod networks;
 pub mod ops;
 pub mod profile;
+pub mod quantised;
 pub mod samples;
 pub mod twins;
 
@@ -40,7 +41,7 @@ impl Check {
 }
 
 /// Runs every case there is on `device`: hand-written kernels against their twins, operations of all element types and shape classes
-/// against their references, and the probes. Only a cancellation or a lost device ends it early.
+/// against their references, products of packed operands, and the probes. Only a cancellation or a lost device ends it early.
 pub fn selftest(device: &Device, seed: u64, work: &Work<'_>) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     {
@@ -53,6 +54,7 @@ pub fn selftest(device: &Device, seed: u64, work: &Work<'_>) -> Result<Vec<Check
         }
     }
     checks.extend(ops::checks(device, Mode::Compiled, seed, work)?);
+    checks.extend(quantised::checks(device, seed, work)?);
     checks.push(Check::of("a compiled function, four sizes", || {
         let error = functions::trial(device, kernels_gen::threefry::Key::new(seed))?.error;
         Ok((error.is_nan() || error > samples::TOLERANCE).then(|| format!("relative error {error:.1e}")))

@@ -45,7 +45,7 @@ impl Data {
     }
 
     /// `rows` rows of `k` numbers.
-    fn numbers(self, key: Key, rows: usize, k: usize) -> Vec<f32> {
+    pub(in crate::suite) fn numbers(self, key: Key, rows: usize, k: usize) -> Vec<f32> {
         // The sum of twelve uniform numbers is near enough to normal here.
         let normal = |n: u64| (0..12).map(|i| key.uniform(n * 12 + i)).sum::<f32>() - 6.0;
         let one = |n: usize| match self {
@@ -125,17 +125,17 @@ const SAMPLED_TERMS: usize = 1 << 27;
 const QUICK_TERMS: usize = 1 << 26;
 
 /// An operand as it is stored, and the numbers that it stands for.
-struct Operand {
+pub(in crate::suite) struct Operand {
     scheme: Scheme,
     rows: usize,
     k: usize,
-    tensors: Vec<HostTensor>,
-    numbers: Vec<f32>,
-    stored: Vec<f32>,
+    pub(in crate::suite) tensors: Vec<HostTensor>,
+    pub(in crate::suite) numbers: Vec<f32>,
+    pub(in crate::suite) stored: Vec<f32>,
 }
 
 impl Operand {
-    fn new(scheme: &Scheme, rows: usize, k: usize, numbers: Vec<f32>, seed: u64, tensor: u64) -> Result<Self> {
+    pub(in crate::suite) fn new(scheme: &Scheme, rows: usize, k: usize, numbers: Vec<f32>, seed: u64, tensor: u64) -> Result<Self> {
         let (tensors, stored) = match scheme.element {
             Element::F32 => (vec![HostTensor::new([rows, k], numbers.clone())?], numbers.clone()),
             Element::F16 => {
@@ -171,7 +171,8 @@ enum Input {
     Packed(Packed<Traced>),
 }
 
-fn graph(a: &Operand, b: &Operand, seed: u64) -> Result<Graph> {
+/// `a b^T` of inputs `a0`, `a1`... and `b0`...
+pub(in crate::suite) fn graph(a: &Operand, b: &Operand, seed: u64) -> Result<Graph> {
     capture(|t| match (a.inputs(t, "a", seed)?, b.inputs(t, "b", seed)?) {
         (Input::Plain(a), Input::Plain(b)) => a.matmul(&b.transpose(&[1, 0])?),
         (Input::Plain(a), Input::Packed(b)) => b.matmul(&a),
@@ -188,7 +189,7 @@ fn sampled_rows(product: &Product) -> Vec<usize> {
 }
 
 /// Rows of `a b^T` in f64.
-fn rows_of(a: &[f32], b: &[f32], [n, k]: [usize; 2], rows: &[usize]) -> Vec<f64> {
+pub(in crate::suite) fn rows_of(a: &[f32], b: &[f32], [n, k]: [usize; 2], rows: &[usize]) -> Vec<f64> {
     let element = |i: usize| {
         let (a, b) = (&a[rows[i / n] * k..][..k], &b[i % n * k..][..k]);
         a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
