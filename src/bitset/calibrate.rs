@@ -21,6 +21,8 @@ pub struct PartialSums {
     sums: Vec<Vec<i64>>,
     /// What the outputs end at.
     ends: Vec<i64>,
+    /// Their channels.
+    channels: Vec<u32>,
 }
 
 /// Sums of the activations under each tap, of their squares, and how many windows they are of; by group.
@@ -73,8 +75,9 @@ impl PartialSums {
             let window: Vec<i64> = (0..taps).map(|tap| activation(layer, image, group, position, tap)).collect();
             let s1: i64 = window.iter().sum();
             let mean = (layer.mean_q16 * s1 + (1 << 15)) >> 16;
-            let mut partial = layer.bias[output] + mean + residual.map_or(0, |residual| i64::from(residual[at])) + encoding.offset() * s1;
             let q = &layer.q[output * taps..][..taps];
+            let kept: i64 = q.iter().zip(&window).filter(|(q, _)| **q != 0).map(|(_, a)| a).sum();
+            let mut partial = layer.bias[output] + mean + residual.map_or(0, |residual| i64::from(residual[at])) + encoding.offset() * kept;
             let mut sums: Vec<i64> = (0..planes)
                 .map(|plane| {
                     let digits = q.iter().zip(&window).map(|(&q, a)| i64::from(encoding.digit(q, layer.bits, plane)) * a);
@@ -86,14 +89,16 @@ impl PartialSums {
             (sums, end)
         };
         let sampled: Vec<usize> = (0..count).step_by(every).collect();
+        let channels = sampled.iter().map(|at| (at / positions % outputs) as u32).collect();
         let (sums, ends) = sampled.into_par_iter().map(one).unzip();
-        Ok(PartialSums { sums, ends })
+        Ok(PartialSums { sums, ends, channels })
     }
 
     /// Adds the outputs of another sample of the same layer.
     pub fn extend(&mut self, other: PartialSums) {
         self.sums.extend(other.sums);
         self.ends.extend(other.ends);
+        self.channels.extend(other.channels);
     }
 
     /// Number of outputs.
@@ -106,11 +111,11 @@ impl PartialSums {
         self.ends.is_empty()
     }
 
-    /// Thresholds of R2, the same for all channels: those that save the most planes while they stop at most `budget` of the mass of outputs that end
-    /// positive.
+    /// Thresholds of R2 for each channel: those that save the most planes while they stop at most `budget` of the mass of outputs that end positive,
+    /// all channels together.
     ///
-    /// What a plane may kill is not shared out beforehand: a killed output costs its value times a price, the thresholds of all planes are chosen
-    /// in turn, each with the others as they are, and the price is bisected until the mass fits the budget.
+    /// What a channel or a plane may kill is not shared out beforehand: a killed output costs its value times a price, the same for all channels, the
+    /// thresholds of all planes are chosen in turn, each with the others as they are, and the price is bisected until the mass fits the budget.
     ///
     /// # Errors
     ///
@@ -123,41 +128,46 @@ impl PartialSums {
             )));
         }
         let asked = encoding.planes(layer.bits) as usize - 1;
-        let allowed = budget * self.ends.iter().map(|&end| end.max(0) as f64).sum::<f64>();
-        let order: Vec<Vec<(i64, u32)>> = (0..asked)
-            .map(|plane| {
-                let mut order: Vec<(i64, u32)> = self.sums.iter().zip(0..).map(|(sums, at)| (sums[plane], at)).collect();
-                order.sort_unstable();
-                order
-            })
-            .collect();
-        let mut choice = Choice { order: &order, ends: &self.ends, row: vec![i64::MIN; asked] };
+        let mass = self.ends.iter().map(|&end| end.max(0) as f64).sum::<f64>();
+        let allowed = budget * mass;
+        let mut choices: Vec<Choice> = (0..layer.geometry.outputs).map(|_| Choice::new(asked)).collect();
+        for ((sums, &end), &channel) in self.sums.iter().zip(&self.ends).zip(&self.channels) {
+            choices[channel as usize].push(sums, end);
+        }
+        choices.par_iter_mut().for_each(Choice::sort);
+        let mut improved = |price: f64| {
+            choices.par_iter_mut().for_each(|choice| choice.improve(price));
+            let outcomes = choices.iter().map(|choice| choice.outcome());
+            let (made, killed) = outcomes.fold((0, 0.0), |(made, killed), (m, k)| (made + m, killed + k));
+            let rows: Vec<Vec<i64>> = choices.iter().map(|choice| choice.row.clone()).collect();
+            (made, killed, rows)
+        };
         // No price is too high: nothing is killed.
-        choice.improve(f64::INFINITY);
-        let (mut best, mut planes) = (choice.row.clone(), choice.outcome().0);
+        let (mut planes, _, mut best) = improved(f64::INFINITY);
         // Prices are planes for the whole mass.
         let (mut low, mut high) = (1e-9f64, 1e9f64);
         for _ in 0..PRICES {
             let price = (low * high).sqrt();
-            choice.improve(price * self.len() as f64 / self.ends.iter().map(|&end| end.max(0) as f64).sum::<f64>().max(1.0));
-            let (made, killed) = choice.outcome();
+            let (made, killed, rows) = improved(price * self.len() as f64 / mass.max(1.0));
             if killed > allowed {
                 low = price;
                 continue;
             }
             high = price;
             if made < planes {
-                (best, planes) = (choice.row.clone(), made);
+                (best, planes) = (rows, made);
             }
         }
-        Ok(vec![best.into_iter().map(|threshold| (threshold > i64::MIN).then_some(threshold)).collect(); layer.geometry.outputs])
+        let asked = |threshold: i64| (threshold > i64::MIN).then_some(threshold);
+        Ok(best.into_iter().map(|row| row.into_iter().map(asked).collect()).collect())
     }
 
-    /// Counts of the sampled outputs with thresholds that all channels share.
+    /// Counts of the sampled outputs with thresholds.
     pub fn tally(&self, layer: &Layer, encoding: Encoding, thresholds: &Thresholds) -> Tally {
-        let (row, all) = (thresholds.first().map(Vec::as_slice).unwrap_or_default(), encoding.planes(layer.bits));
+        let all = encoding.planes(layer.bits);
         let mut channel = ChannelTally::default();
-        for (sums, &end) in self.sums.iter().zip(&self.ends) {
+        for ((sums, &end), &of) in self.sums.iter().zip(&self.ends).zip(&self.channels) {
+            let row = thresholds.get(of as usize).map(Vec::as_slice).unwrap_or_default();
             let is_below = |(sum, threshold): (&i64, &Option<i64>)| threshold.is_some_and(|threshold| *sum < threshold);
             let stopped = sums.iter().zip(row).position(is_below);
             channel.count(stopped.map_or(all, |plane| plane as u32 + 1), stopped.is_some(), end);
@@ -166,16 +176,30 @@ impl PartialSums {
     }
 }
 
-/// Thresholds that are being chosen.
-struct Choice<'a> {
+/// Thresholds of a channel that are being chosen.
+struct Choice {
     /// Partial sums and outputs by plane, in order.
-    order: &'a [Vec<(i64, u32)>],
-    ends: &'a [i64],
+    order: Vec<Vec<(i64, u32)>>,
+    ends: Vec<i64>,
     /// One for each plane; what lies below is stopped.
     row: Vec<i64>,
 }
 
-impl Choice<'_> {
+impl Choice {
+    fn new(asked: usize) -> Self {
+        Choice { order: vec![Vec::new(); asked], ends: Vec::new(), row: vec![i64::MIN; asked] }
+    }
+
+    fn push(&mut self, sums: &[i64], end: i64) {
+        let at = self.ends.len() as u32;
+        self.order.iter_mut().zip(sums).for_each(|(order, &sum)| order.push((sum, at)));
+        self.ends.push(end);
+    }
+
+    fn sort(&mut self) {
+        self.order.iter_mut().for_each(|order| order.sort_unstable());
+    }
+
     /// The plane in which each output is stopped; the number of planes where it is not.
     fn stops(&self) -> Vec<u8> {
         let mut stops = vec![self.row.len() as u8; self.ends.len()];
@@ -192,7 +216,7 @@ impl Choice<'_> {
         let of = |(made, killed): (u64, f64), (&stop, &end): (&u8, &i64)| {
             (made + u64::from(stop) + 1, killed + if stop < never { end.max(0) as f64 } else { 0.0 })
         };
-        self.stops().iter().zip(self.ends).fold((0, 0.0), of)
+        self.stops().iter().zip(&self.ends).fold((0, 0.0), of)
     }
 
     /// Chooses all thresholds anew, the last plane's first, so that planes saved less `price` times the mass killed is the most.

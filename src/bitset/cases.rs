@@ -115,7 +115,12 @@ pub(super) struct Inputs {
 impl Spec {
     pub fn inputs(&self) -> Inputs {
         let Spec { geometry, bits, encoding, key, .. } = self;
-        let layer = random_layer(*geometry, *bits, key.stream(1));
+        let mut layer = random_layer(*geometry, *bits, key.stream(1));
+        if key.stream(5).word(0) % 3 == 0 {
+            // A third of the layers is pruned, by a fifth of their weights.
+            layer.mean_q16 = 0;
+            layer.q.iter_mut().step_by(5).for_each(|q| *q = 0);
+        }
         let thresholds = self.rule.is_calibrated().then(|| random_thresholds(&layer, *encoding, key.stream(2)));
         let outputs = self.batch * geometry.outputs * geometry.positions();
         let spread = 1 + geometry.taps() as u32 * 32;

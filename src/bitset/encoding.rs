@@ -49,8 +49,12 @@ impl Encoding {
         }
     }
 
-    /// The digit of `q` in `plane`, 0 being the most significant: -1, 0 or 1. It counts [`Encoding::weight`].
+    /// The digit of `q` in `plane`, 0 being the most significant: -1, 0 or 1. It counts [`Encoding::weight`]. A pruned weight, 0, is on no odd
+    /// grid and has no digit in any plane.
     pub fn digit(self, q: i32, bits: u32, plane: u32) -> i32 {
+        if q == 0 {
+            return 0;
+        }
         let at = self.planes(bits) - 1 - plane;
         let w = (q - 1) >> 1;
         let bit = |x: i32| x >> at & 1;

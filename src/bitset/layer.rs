@@ -119,7 +119,7 @@ pub struct Layer {
     pub geometry: Geometry,
     /// Digits of a weight.
     pub bits: u32,
-    /// Weights on the odd grid, `[outputs, channels / groups, kernel height, kernel width]`.
+    /// Weights on the odd grid, `[outputs, channels / groups, kernel height, kernel width]`; pruned ones are 0.
     pub q: Vec<i32>,
     /// What is added to the outputs of each channel.
     pub bias: Vec<i64>,
@@ -149,8 +149,11 @@ impl Layer {
                 self.bias.len()
             )));
         }
-        if let Some(q) = self.q.iter().find(|q| **q % 2 == 0 || q.unsigned_abs() > largest(self.bits) as u32) {
+        if let Some(q) = self.q.iter().find(|q| (**q % 2 == 0 && **q != 0) || q.unsigned_abs() > largest(self.bits) as u32) {
             return Err(Error::invalid(format!("weight {q} is not on the odd grid of {} bits", self.bits)));
+        }
+        if self.is_pruned() && self.mean_q16 != 0 {
+            return Err(Error::invalid("a layer with pruned weights has the mean 0, which is not added to them"));
         }
         if self.mean_q16.unsigned_abs() > u64::from(u32::MAX >> 1) {
             return Err(Error::limit(format!(
@@ -162,6 +165,11 @@ impl Layer {
             return Err(Error::limit(format!("a bias is {bias} units, fewer than 2^60 are allowed")));
         }
         Ok(())
+    }
+
+    /// Whether some weights are 0, off the odd grid.
+    pub fn is_pruned(&self) -> bool {
+        self.q.contains(&0)
     }
 
     /// Checks the layer with a rule: the pair is valid, thresholds are there where the rule needs them, and R1's product of 64 bits holds.
@@ -256,6 +264,10 @@ mod tests {
         refused(Layer { bias: vec![0; 2], ..good.clone() }, "2 biases");
         refused(Layer { geometry: Geometry { groups: 2, ..geometry }, ..good.clone() }, "divide");
         refused(Layer { geometry: Geometry { kernel: [2, 1], ..geometry }, ..good.clone() }, "no output");
+        let mut pruned = Layer { mean_q16: 0, ..good.clone() };
+        pruned.q[5] = 0;
+        pruned.check().expect("is right");
+        refused(Layer { mean_q16: 1, ..pruned }, "pruned");
         let mean = Layer { mean_q16: 1 << 31, ..good.clone() };
         assert_eq!(refused(mean, "mean of the weights"), ErrorKind::Limit);
         let many = Layer { geometry: Geometry::full(MAX_TAPS + 1, 1), q: vec![1; MAX_TAPS + 1], bias: vec![0], ..good.clone() };

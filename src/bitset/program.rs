@@ -25,6 +25,8 @@ enum Bits {
     Any(u32),
     /// Positive weights.
     Positive,
+    /// Pruned weights.
+    Pruned,
     /// What takes the largest possible sum down in this plane: positive weights whose digit is 0, negative ones whose digit is -1.
     Lowering(u32),
 }
@@ -74,6 +76,11 @@ impl Program {
         program.is_wide = layer.most(if with_residual { MAX_RESIDUAL } else { 0 }) >= NARROW;
         // The sum of activations times this is what the planes so far leave out.
         let mut left_out = encoding.offset();
+        let is_pruned = layer.is_pruned();
+        if is_pruned && left_out != 0 {
+            // It is no part of pruned weights.
+            program.planes.push(Plane { bits: Bits::Pruned, coef: -left_out, is_step: false, test: None });
+        }
         match (rule, encoding) {
             (Rule::PositiveFirst, _) => {
                 program.steps = 2 * planes;
@@ -97,7 +104,7 @@ impl Program {
                     let weight = encoding.weight(bits, plane);
                     let row = |left_out: i64| row(rule, encoding, planes - plane - 1, left_out);
                     match encoding {
-                        Encoding::Pm1 => {
+                        Encoding::Pm1 if !is_pruned => {
                             left_out -= weight;
                             program.step(Bits::Plus(plane), 2 * weight, row(left_out));
                         }
@@ -105,7 +112,8 @@ impl Program {
                             let is_negative = (encoding == Encoding::Twos) == (plane == 0);
                             program.step(Bits::Any(plane), if is_negative { -weight } else { weight }, row(left_out));
                         }
-                        Encoding::Sign | Encoding::Csd => {
+                        // Pruned weights have no digit of 1 or -1, so that not all windows share what is left out.
+                        Encoding::Pm1 | Encoding::Sign | Encoding::Csd => {
                             program.planes.push(Plane { bits: Bits::Plus(plane), coef: weight, is_step: false, test: None });
                             program.step(Bits::Minus(plane), -weight, row(left_out));
                         }
@@ -163,6 +171,7 @@ impl Plane {
             Bits::Minus(plane) => digit(plane) < 0,
             Bits::Any(plane) => digit(plane) != 0,
             Bits::Positive => q > 0,
+            Bits::Pruned => q == 0,
             Bits::Lowering(plane) => {
                 if q > 0 {
                     digit(plane) == 0

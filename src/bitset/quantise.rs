@@ -12,7 +12,8 @@ const MAX_ROUNDS: usize = 20;
 /// Scales that the alternation starts from, the first fifth of which is left out.
 const STARTS: usize = 40;
 
-/// Weights on the odd grid: `w ~ scale * q + mean`, every `q` odd and at most `2^bits - 1` in magnitude.
+/// Weights on the odd grid: `w ~ scale * q + mean`, every `q` odd and at most `2^bits - 1` in magnitude. The grid has no zero, so that weights that
+/// are 0, pruned ones, are kept beside it: their `q` is 0, and where there are some the mean is 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OddGrid {
     /// Digits of a weight.
@@ -40,12 +41,15 @@ impl OddGrid {
         if let Some(at) = weights.iter().position(|w| !w.is_finite()) {
             return Err(Error::invalid(format!("weight {at} is {}; only finite weights can be quantised", weights[at])));
         }
-        let mean = weights.iter().map(|&w| f64::from(w)).sum::<f64>() / weights.len() as f64;
-        let centred: Vec<f64> = weights.iter().map(|&w| f64::from(w) - mean).collect();
+        let is_pruned = weights.contains(&0.0);
+        let mean = if is_pruned { 0.0 } else { weights.iter().map(|&w| f64::from(w)).sum::<f64>() / weights.len() as f64 };
+        let kept = weights.iter().filter(|w| **w != 0.0 || !is_pruned);
+        let centred: Vec<f64> = kept.map(|&w| f64::from(w) - mean).collect();
         let most = centred.iter().fold(0f64, |most, w| most.max(w.abs()));
         if most == 0.0 {
             // All weights are the mean; with the smallest scale the integers add next to nothing.
-            return Ok(OddGrid { bits, scale: f64::from(f32::MIN_POSITIVE), mean, q: vec![1; weights.len()] });
+            let q = if is_pruned { 0 } else { 1 };
+            return Ok(OddGrid { bits, scale: f64::from(f32::MIN_POSITIVE), mean, q: vec![q; weights.len()] });
         }
         // Few digits want the largest weights cut off, many do not; the alternation stays near its start.
         let starts = (STARTS / 5..=STARTS).map(|part| part as f64 / STARTS as f64 * most / f64::from(largest(bits)));
@@ -53,7 +57,8 @@ impl OddGrid {
         let error = |scale: f64| centred.iter().map(|w| (w - scale * f64::from(nearest(w / scale, bits))).powi(2)).sum::<f64>();
         let best = fitted.map(|scale| (error(scale), scale)).min_by(|a, b| a.0.total_cmp(&b.0));
         let scale = best.map_or(most, |(_, scale)| scale);
-        let q = centred.iter().map(|w| nearest(w / scale, bits)).collect();
+        let integer = |&w: &f32| if is_pruned && w == 0.0 { 0 } else { nearest((f64::from(w) - mean) / scale, bits) };
+        let q = weights.iter().map(integer).collect();
         Ok(OddGrid { bits, scale, mean, q })
     }
 
@@ -153,6 +158,19 @@ mod tests {
         assert!((grid.mean - 0.2).abs() < 1e-7 && (0..4).all(|i| (grid.weight(i) - [0.5, -0.1][i % 2]).abs() < 1e-6), "{grid:?}");
         let same = OddGrid::fit(&[0.25; 3], 8).expect("fits");
         assert!((same.weight(1) - 0.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn pruned_weights_stay_zero() {
+        let mut weights = weights(500);
+        weights.iter_mut().step_by(3).for_each(|w| *w = 0.0);
+        let grid = OddGrid::fit(&weights, 8).expect("fits");
+        assert_eq!((grid.mean, grid.mean_q16()), (0.0, 0));
+        for (at, &w) in weights.iter().enumerate() {
+            assert!(if w == 0.0 { grid.q[at] == 0 } else { grid.q[at] % 2 != 0 }, "{at}: {w} is {}", grid.q[at]);
+            assert!((grid.weight(at) - f64::from(w)).abs() <= 1.001 * grid.scale || w == 0.0);
+        }
+        assert_eq!(OddGrid::fit(&[0.0; 4], 8).expect("fits").q, [0; 4]);
     }
 
     #[test]

@@ -77,7 +77,8 @@ pub fn run(
             sum * encoding.weight(layer.bits, plane)
         };
         let positive: i64 = q.iter().zip(&window).filter(|(q, _)| **q > 0).map(|(_, a)| a).sum();
-        let mut partial = start + encoding.offset() * s1;
+        let pruned: i64 = q.iter().zip(&window).filter(|(q, _)| **q == 0).map(|(_, a)| a).sum();
+        let mut partial = start + encoding.offset() * (s1 - pruned);
         for step in 1..all_steps {
             if rule == Rule::PositiveFirst {
                 let at = step - 1;

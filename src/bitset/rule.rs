@@ -26,7 +26,7 @@ pub enum Rule {
         /// Standard deviations.
         z: f64,
     },
-    /// When it lies below a threshold of its layer and plane, the largest that stops at most `budget` of the mass of positive outputs.
+    /// When it lies below a threshold of its kernel and plane, the largest that stops at most `budget` of the mass of positive outputs.
     R2 {
         /// Part of the mass of positive outputs that may be stopped, 0 to 1.
         budget: f64,

@@ -25,7 +25,7 @@ use crate::tensor::HostTensor;
 use kernels_gen::DType;
 
 /// Outputs of a layer whose partial sums are kept.
-const SAMPLES: usize = 20_000;
+const SAMPLES: usize = 100_000;
 
 /// Images whose activations the statistics of taps are of.
 const STATISTICS: usize = 50;

@@ -69,7 +69,7 @@ const BUDGETS: [Column; 5] = [
     Column::new("budget", "budget"),
     Column::new("killed_mass", "killed mass"),
     Column::new("ops_saved", "saved"),
-    Column::new("thresholds", "thresholds"),
+    Column::new("thresholds", "thresholds by plane, medians of the channels"),
 ];
 
 /// Columns of a comparison.
@@ -260,8 +260,9 @@ impl Report {
         let layers = study.layers().iter().zip(&found.budgets).zip(&found.thresholds).zip(&tested.tallies);
         for (((layer, &budget), thresholds), tally) in layers {
             let name = study.network().layers[layer.at].name.as_str();
-            // All channels share them.
-            let thresholds: Vec<Value> = thresholds.first().into_iter().flatten().map(|&threshold| threshold.into()).collect();
+            // One for each plane: the median of the channels.
+            let asked = thresholds.first().map_or(0, Vec::len);
+            let thresholds: Vec<Value> = (0..asked).map(|plane| middle(thresholds, plane).into()).collect();
             table.row([name.into(), budget.into(), tally.killed_mass().into(), tally.ops_saved().into(), thresholds.into()]);
         }
         self.further_table("layers", "Layers", table);
@@ -298,6 +299,13 @@ impl Report {
         }
         self.table(table);
     }
+}
+
+/// The median of the channels' thresholds after a plane; none where most channels are not asked.
+fn middle(thresholds: &[Vec<Option<i64>>], plane: usize) -> Option<i64> {
+    let mut row: Vec<Option<i64>> = thresholds.iter().map(|row| row.get(plane).copied().flatten()).collect();
+    row.sort_unstable();
+    row.get(row.len() / 2).copied().flatten()
 }
 
 /// The part of the ceiling that is saved.

@@ -28,6 +28,9 @@ pub(in crate::cli) struct Command {
     /// Search the budgets of r2 that lose at most this on the tuning split, such as 0 or 1%; the search begins with BUDGET
     #[arg(long, value_name = "LOSS", value_parser = args::loss, allow_hyphen_values = true)]
     max_loss: Option<f64>,
+    /// Simulations of the tuning split at most, with --max-loss
+    #[arg(long, value_name = "N", default_value_t = 18, allow_negative_numbers = true)]
+    trials: usize,
     /// Array: group=N,engines=N,lanes=N,refill=CYCLES,decision=CYCLES; repeat for several, the first is that of the figures
     #[arg(long, value_name = "GEOMETRY")]
     geometry: Vec<String>,
@@ -37,7 +40,7 @@ pub(in crate::cli) struct Command {
 }
 
 pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
-    let Command { subject, encoding, rule, max_loss, geometry, html } = command;
+    let Command { subject, encoding, rule, max_loss, trials, geometry, html } = command;
     let (encoding, mut rule) = (*encoding, *rule);
     args::check_html(html.as_ref())?;
     args::pair(rule, encoding, subject.bits());
@@ -55,8 +58,8 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let mut tuned = None;
     let thresholds = match (&samples, rule, max_loss) {
         (Some(samples), Rule::R2 { budget }, Some(max_loss)) => {
-            let found =
-                search(&study, samples, encoding, SearchOptions { max_loss: *max_loss, start: budget, ..SearchOptions::default() }, &work)?;
+            let wanted = SearchOptions { max_loss: *max_loss, start: budget, trials: *trials };
+            let found = search(&study, samples, encoding, wanted, &work)?;
             rule = Rule::R2 { budget: found.budgets.iter().copied().fold(0.0, f64::max) };
             let thresholds = found.thresholds.clone();
             tuned = Some((*max_loss, found));
