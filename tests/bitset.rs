@@ -5,19 +5,25 @@ use std::path::PathBuf;
 use kernels_gen::threefry::Key;
 use rayon::prelude::*;
 use sublane::bitset::host::HostLayer;
-use sublane::bitset::network::Network;
+use sublane::bitset::network::{Network, Reason};
 use sublane::bitset::simulate::{Engine, IntegerLayer, Simulator, SimulatorOptions, integer_layers, probe};
-use sublane::bitset::{Encoding, Layer, Rule, Tally};
+use sublane::bitset::{Encoding, Geometry, Layer, Rule, Tally};
+use sublane::capture::{Traced, Tracer, capture};
 use sublane::compiler::CompileOptions;
 use sublane::device::{Device, DeviceOptions};
+use sublane::graph::Graph;
 use sublane::import::onnx::{self, ImportOptions};
 use sublane::import::{ImageSet, cifar};
+use sublane::ops::conv::Conv;
+use sublane::ops::prelude::*;
+use sublane::ops::window::Padding;
 use sublane::progress::Work;
 use sublane::session::{Loader, LoaderOptions};
 use sublane::stats::relative_error;
+use sublane::suite::bench::layers::packed;
 use sublane::suite::eval::Preparation;
 use sublane::suite::networks::resnet20;
-use sublane::{HostTensor, Session};
+use sublane::{DType, HostTensor, Session};
 
 struct Tried {
     device: Device,
@@ -86,6 +92,138 @@ fn a_residual_network_in_integers_is_near_the_one_in_floats_and_exact_rules_chan
     }
     let (_, tally) = scores(&tried.simulator(Encoding::Pm1, Rule::R1 { z: 1.0 }), &images);
     assert!(tally.all.killed > 0 && tally.killed_mass() < tally.killed());
+}
+
+/// A network of convolutions of eight channels.
+fn network(record: impl FnOnce(&Tracer, Traced) -> sublane::Result<Traced>) -> Graph {
+    capture(|t| {
+        let x = t.input("x", [3, 8, 9, 9], DType::F32)?;
+        let last = record(t, x)?.reshape(&[3, 8 * 81])?;
+        last.matmul(&random(t, 99, &[8 * 81, 10])?)
+    })
+    .expect("records")
+}
+
+fn random(t: &Tracer, stream: u64, shape: &[usize]) -> sublane::Result<Traced> {
+    let key = Key::new(11).stream(stream);
+    t.constant(HostTensor::new(shape, (0..shape.iter().product::<usize>() as u64).map(|n| key.uniform(n) - 0.5).collect::<Vec<f32>>())?)
+}
+
+/// A convolution of 3 x 3 from eight channels to eight.
+fn conv(t: &Tracer, stream: u64, x: &Traced, groups: usize, dilation: usize) -> sublane::Result<Traced> {
+    let padding = Padding::Explicit { low: vec![dilation; 2], high: vec![dilation; 2] };
+    let conv = Conv { padding, dilations: vec![dilation; 2], groups, ..Conv::new(2) };
+    x.conv(&random(t, stream, &[8, 8 / groups, 3, 3])?, Some(&random(t, stream + 50, &[8])?), conv)
+}
+
+#[test]
+fn layers_that_cannot_be_stopped_are_named_with_the_reason() {
+    let graph = network(|t, x| {
+        let x = conv(t, 0, &x, 1, 1)?.relu()?;
+        let signed = conv(t, 1, &x, 1, 1)?.tanh()?;
+        let x = conv(t, 2, &signed, 1, 1)?.relu()?;
+        let grouped = conv(t, 3, &x, 2, 2)?.relu()?;
+        let depthwise = conv(t, 4, &grouped, 8, 1)?.relu()?;
+        let shared = conv(t, 5, &depthwise, 1, 1)?;
+        shared.relu()?.add(&shared)
+    });
+    let found = Network::new(&graph).expect("two layers can be stopped");
+    let reasons: Vec<Option<Reason>> = found.layers.iter().map(|layer| layer.reason).collect();
+    let [first, last] = [Some(Reason::First), Some(Reason::Last)];
+    assert_eq!(reasons, [first, Some(Reason::NoRelu), Some(Reason::SignedInput), None, None, Some(Reason::SharedSum), last]);
+    assert_eq!((found.layers[3].geometry.groups, found.layers[4].geometry.groups), (2, 8));
+
+    let refused = |graph: &Graph| Network::new(graph).expect_err("no layer can be stopped").to_string();
+    let error = refused(&network(|t, x| conv(t, 1, &conv(t, 0, &x, 1, 1)?.tanh()?, 1, 1)?.sigmoid()));
+    assert!(error.contains("no ReLU after it") || error.contains("signed activations"), "{error}");
+    let error = refused(&network(|t, x| conv(t, 1, &conv(t, 0, &x, 1, 1)?.tanh()?, 1, 1)?.relu()));
+    assert!(error.contains("signed activations"), "{error}");
+    let error = refused(&network(|t, x| conv(t, 1, &conv(t, 0, &x, 1, 1)?.relu()?, 1, 1)?.sigmoid()));
+    assert!(error.contains("no ReLU after it"), "{error}");
+    let none = capture(|t| t.input("x", [3, 8], DType::F32)?.relu()).expect("records");
+    assert!(refused(&none).contains("no convolution"));
+}
+
+/// Activations and scores of both engines for a network, which must agree with each other and be near those in floats.
+fn both_engines(graph: &Graph) -> Tried {
+    let key = Key::new(12);
+    let images = HostTensor::new([3, 8, 9, 9], (0..3 * 8 * 81).map(|n| key.uniform(n) - 0.3).collect::<Vec<f32>>()).expect("fits");
+    let (tried, in_floats) = Tried::new(Network::new(graph).expect("has layers"), &images);
+    let plain = tried.simulator(Encoding::Pm1, Rule::None);
+    let (expected, _) = scores(&plain, &images);
+    assert!(relative(&expected, &in_floats) < 0.02, "{}", relative(&expected, &in_floats));
+    for (encoding, rule) in [(Encoding::Pm1, Rule::R0), (Encoding::Twos, Rule::R0), (Encoding::Sign, Rule::PositiveFirst)] {
+        for engine in [Engine::Cpu, Engine::Gpu] {
+            let options = SimulatorOptions { encoding, rule, engine, ..plain.options().clone() };
+            let (exact, tally) = scores(&plain.with(options).expect("loads"), &images);
+            assert!(exact == expected && tally.all.killed == 0 && tally.ops_saved() <= tally.ceiling(), "{encoding} {rule} {engine:?}");
+        }
+    }
+    tried
+}
+
+#[test]
+fn grouped_dilated_and_pruned_layers_run_in_integers() {
+    both_engines(&network(|t, x| {
+        let x = conv(t, 0, &x, 1, 1)?.relu()?;
+        let x = conv(t, 3, &x, 2, 2)?.relu()?;
+        conv(t, 4, &x, 8, 1)?.relu()
+    }));
+    let pruned = both_engines(&network(|t, x| {
+        let x = conv(t, 0, &x, 1, 1)?.relu()?;
+        // Three weights of four are 0.
+        let weights = random(t, 1, &[8, 8, 3, 3])?.add_scalar(-0.25)?.relu()?;
+        let padding = Padding::Explicit { low: vec![1; 2], high: vec![1; 2] };
+        x.conv(&weights, Some(&random(t, 51, &[8])?), Conv { padding, ..Conv::new(2) })?.add_scalar(-0.5)?.relu()
+    }));
+    let layer = &pruned.layers[0].layer;
+    assert!(layer.is_pruned() && layer.mean_q16 == 0 && layer.q.iter().filter(|q| **q == 0).count() > 300, "{:?}", layer.q);
+}
+
+#[test]
+fn negative_factors_of_normalisation_negate_kernels() {
+    let tried = both_engines(&network(|t, x| {
+        let x = conv(t, 0, &x, 1, 1)?.relu()?;
+        let constant = |value: f32| t.constant(HostTensor::new([8], vec![value; 8])?);
+        let scale = t.constant(HostTensor::new([8], (0..8).map(|c| if c % 2 == 0 { -2.0 } else { 2.0 }).collect::<Vec<f32>>())?)?;
+        conv(t, 1, &x, 1, 1)?.batch_norm(&scale, &constant(0.25)?, &constant(0.5)?, &constant(1.0)?, 0.0)?.relu()
+    }));
+    let (found, key) = (&tried.network.layers[1], Key::new(11).stream(1));
+    for (at, &weight) in found.weights.iter().enumerate() {
+        let factor = if at / 72 % 2 == 0 { -2.0 } else { 2.0 };
+        assert!((weight - factor * (key.uniform(at as u64) - 0.5)).abs() < 1e-6, "{at}");
+    }
+    // Rounding of bias, mean and residual is known: below one unit where nothing is added.
+    assert!(tried.layers.iter().all(|layer| layer.fixed_point_error > 0.0 && layer.fixed_point_error < 1.2));
+}
+
+#[test]
+fn layers_are_packed_products_where_bytes_hold_their_weights() {
+    let geometry = Geometry {
+        channels: 6,
+        size: [7, 5],
+        outputs: 4,
+        kernel: [3, 3],
+        strides: [1; 2],
+        pads_low: [1; 2],
+        pads_high: [1; 2],
+        dilations: [1; 2],
+        groups: 1,
+    };
+    let key = Key::new(13);
+    let layer = |geometry: Geometry, bits: u32| {
+        let q =
+            (0..(geometry.taps() * geometry.outputs) as u64).map(|n| (key.word(n) % (1 << bits)) as i32 * 2 + 1 - (1 << bits)).collect();
+        Layer { geometry, bits, q, bias: vec![0; geometry.outputs], mean_q16: 0 }
+    };
+    let mut pruned = layer(geometry, 8);
+    pruned.q[3] = 0;
+    let layers =
+        [layer(geometry, 8), layer(Geometry { groups: 2, ..geometry }, 8), layer(Geometry::full(37, 3), 4), layer(geometry, 9), pruned];
+    let device = Device::open(&DeviceOptions::from_env()).expect("these tests need an adapter");
+    let loader = Loader::new(&device, LoaderOptions::from_env());
+    let found = packed(&loader, &layers.iter().collect::<Vec<_>>(), 2, 1, &Work::quiet()).expect("measures");
+    assert!(found[..3].iter().all(|ms| ms.is_some_and(|ms| ms > 0.0)) && found[3..] == [None, None], "{found:?}");
 }
 
 fn data(name: &str) -> PathBuf {

@@ -212,7 +212,17 @@ impl<'a> Finder<'a> {
         loop {
             let at = layer.result;
             let &[next] = self.users[at.index()].as_slice() else {
-                return Some(if self.users[at.index()].is_empty() { Reason::NoRelu } else { Reason::SharedSum });
+                // Other functions may use what they are of several times.
+                let leads_to_relu = self.users[at.index()].iter().any(|&user| {
+                    let node = self.graph.node(user);
+                    let relu = node.inputs.iter().any(|&input| splat(self.graph, input) == Some(0.0));
+                    match node.op {
+                        Op::Prim(Prim::Binary(BinaryOp::Max)) => relu,
+                        Op::Prim(Prim::Binary(BinaryOp::Add)) => true,
+                        _ => false,
+                    }
+                });
+                return Some(if leads_to_relu { Reason::SharedSum } else { Reason::NoRelu });
             };
             if self.is_output[at.index()] {
                 return Some(Reason::SharedSum);

@@ -33,6 +33,8 @@ pub struct IntegerLayer {
     pub activation_scale: f64,
     /// What one unit of a weight is.
     pub weight_scale: f64,
+    /// What rounding bias, mean and residual to integers changes of an output at most, in units of the layer.
+    pub fixed_point_error: f64,
 }
 
 /// The layers of `network` that can be stopped, in integers: weights of `bits` digits, activations of 8 bits, the largest of which `most` gives for
@@ -48,11 +50,16 @@ pub fn integer_layers(network: &Network, bits: u32, most: &[f64]) -> Result<Vec<
             let grid = OddGrid::fit(&found.weights, bits)?;
             let activation_scale = activation_scale(most, MAX_ACTIVATION_BITS)?;
             let unit = grid.scale * activation_scale;
-            let bias = found.bias.iter().map(|&bias| (f64::from(bias) / unit).round() as i64).collect();
+            let real: Vec<f64> = found.bias.iter().map(|&bias| f64::from(bias) / unit).collect();
+            let bias = real.iter().map(|bias| bias.round() as i64).collect();
             let (weight_scale, mean_q16) = (grid.scale, grid.mean_q16());
+            let of_bias = real.iter().map(|bias| (bias - bias.round()).abs()).fold(0.0, f64::max);
+            let of_step = (grid.mean / grid.scale - mean_q16 as f64 / 65_536.0).abs();
+            let of_mean = of_step * f64::from(MAX_ACTIVATION) * found.geometry.taps() as f64 + if mean_q16 == 0 { 0.0 } else { 0.5 };
+            let fixed_point_error = of_bias + of_mean + if found.residual.is_some() { 0.5 } else { 0.0 };
             let layer = Layer { geometry: found.geometry, bits, q: grid.q, bias, mean_q16 };
             layer.check()?;
-            Ok(IntegerLayer { at, layer, activation_scale, weight_scale })
+            Ok(IntegerLayer { at, layer, activation_scale, weight_scale, fixed_point_error })
         };
         made().map_err(|e: Error| e.context(format_args!("layer `{}`", found.name)))
     });

@@ -12,7 +12,7 @@ use crate::bitset::{Encoding, Rule, Tally};
 use serde_json::Value;
 
 /// Columns by layer; `accuracy` and what compares networks stand in the first row, which is the network.
-const LAYERS: [Column; 20] = [
+const LAYERS: [Column; 22] = [
     Column::new("name", "layer"),
     Column::new("stopped", "can be stopped"),
     Column::new("macs", "products"),
@@ -33,6 +33,8 @@ const LAYERS: [Column; 20] = [
     Column::new("energy_ratio", "energy ratio"),
     Column::new("energy_ratio_on_chip", "on chip"),
     Column::new("killed_outputs", "outputs killed"),
+    Column::new("fixed_point_error", "rounding at most, units"),
+    Column::new("packed_ms", "packed 8-bit product, ms"),
 ];
 
 /// Columns by array.
@@ -109,6 +111,10 @@ pub struct BitsetRun<'a> {
     pub found: &'a Simulated,
     /// Its figures on each array; the first is that of the figures.
     pub arrays: Vec<(ArrayGeometry, Figures)>,
+    /// What rounding changes at most of an output of each integer layer, in its units.
+    pub fixed_point_errors: Vec<f64>,
+    /// Milliseconds an image of each integer layer as a packed product of 8-bit integers, where it can be one.
+    pub packed: Vec<Option<f64>>,
     /// The loss that was allowed and the search, where there was one.
     pub tuned: Option<(f64, &'a Found)>,
 }
@@ -138,7 +144,7 @@ fn costs(cost: &Cost) -> [Value; 7] {
 impl Report {
     /// Adds a run: figures of the network, and tables of arrays, layers and planes.
     pub fn bitset_run(&mut self, run: &BitsetRun<'_>) {
-        let BitsetRun { correct_float, float_seconds, plain, found, arrays, tuned } = run;
+        let BitsetRun { correct_float, float_seconds, plain, found, arrays, packed, tuned, .. } = run;
         let images = found.predictions.len();
         let Some((geometry, figures)) = arrays.first() else { return };
         let (total, cost) = (&figures.total, &figures.cost);
@@ -176,13 +182,11 @@ impl Report {
         self.field("energy_ratio_on_chip", "the same without weights from memory", cost.energy_ratio_on_chip(), "");
         self.field("published_energy_ratio", "published (read), no loss and 1 %", PUBLISHED_ENERGY_RATIO.to_vec(), "");
         self.field("images_per_s", "simulation", images as f64 / found.seconds.max(1e-9), "images/s, every output to its end");
-        self.field(
-            "float_images_per_s",
-            "f32 on the adapter",
-            images as f64 / float_seconds.max(1e-9),
-            "images/s; no packed 8-bit product yet",
-        );
-        self.layers(found, figures, part(*correct_float, images));
+        self.field("float_images_per_s", "f32 on the adapter", images as f64 / float_seconds.max(1e-9), "images/s");
+        let all: Option<f64> = packed.iter().copied().sum();
+        let per_s = all.filter(|ms| *ms > 0.0).map(|ms| 1e3 / ms);
+        self.field("packed_images_per_s", "the same layers as packed 8-bit products there", per_s, "images/s");
+        self.layers(run, figures, part(*correct_float, images));
         let mut table = Table::new(&ARRAYS);
         for (geometry, figures) in arrays {
             table.push([vec![geometry.to_string().into()], costs(&figures.cost).to_vec()].concat());
@@ -202,7 +206,8 @@ impl Report {
         }
     }
 
-    fn layers(&mut self, found: &Simulated, figures: &Figures, accuracy_float: Value) {
+    fn layers(&mut self, run: &BitsetRun<'_>, figures: &Figures, accuracy_float: Value) {
+        let BitsetRun { found, fixed_point_errors, packed, .. } = run;
         let mut table = Table::new(&LAYERS);
         let mut row = |name: &str,
                        stopped: &str,
@@ -211,23 +216,38 @@ impl Report {
                        accuracy: [Value; 2],
                        tally: Option<&Tally>,
                        network: Value,
-                       cost: &Cost| {
+                       cost: &Cost,
+                       [error, packed]: [Option<f64>; 2]| {
             let [saved, ceiling, killed, mass, zeros] = tally.map_or_else(Default::default, counts);
             let killed_outputs = tally.map(|tally| tally.all.killed).into();
             let [of, in_f32] = accuracy;
             let first = vec![name.into(), stopped.into(), macs.into(), taps, of, in_f32, saved, network, ceiling, killed, mass, zeros];
-            table.push([first, costs(cost).to_vec(), vec![killed_outputs]].concat());
+            table.push([first, costs(cost).to_vec(), vec![killed_outputs, error.into(), packed.into()]].concat());
         };
         let macs = figures.layers.iter().map(|layer| layer.macs).sum();
         let accuracy = [found.accuracy().into(), accuracy_float];
-        row("network", "", macs, Value::Null, accuracy, Some(&figures.total), figures.ops_saved_network.into(), &figures.cost);
+        let rounding = fixed_point_errors.iter().copied().reduce(f64::max);
+        let ms: Option<f64> = packed.iter().copied().sum();
+        row(
+            "network",
+            "",
+            macs,
+            Value::Null,
+            accuracy,
+            Some(&figures.total),
+            figures.ops_saved_network.into(),
+            &figures.cost,
+            [rounding, ms],
+        );
         // What a layer saves of the operations of the network: its own part of them.
         let saved = |tally: &Tally| tally.ops_all as f64 - tally.ops as f64;
         let all = saved(&figures.total) / figures.ops_saved_network;
+        let mut integer = fixed_point_errors.iter().zip(packed);
         for layer in &figures.layers {
             let stopped = layer.reason.map_or("yes", |reason| reason.text());
             let network = layer.tally.as_ref().map(|tally| if all.is_finite() { saved(tally) / all } else { 0.0 }).into();
-            row(&layer.name, stopped, layer.macs, layer.taps.into(), Default::default(), layer.tally.as_ref(), network, &layer.cost);
+            let of = layer.tally.as_ref().and_then(|_| integer.next()).map_or([None; 2], |(&error, &ms)| [Some(error), ms]);
+            row(&layer.name, stopped, layer.macs, layer.taps.into(), Default::default(), layer.tally.as_ref(), network, &layer.cost, of);
         }
         self.table(table);
     }

@@ -13,6 +13,7 @@ use sublane::bitset::study::Wanted;
 use sublane::bitset::{Encoding, Rule};
 use sublane::progress::{Cancel, Work};
 use sublane::report::BitsetRun;
+use sublane::suite::bench::layers::packed;
 
 /// A network, images, a rule and a code.
 #[derive(Debug, Args)]
@@ -81,6 +82,8 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     let found = study.simulate(wanted, &test, "simulation", &work)?;
     let arrays =
         geometries.iter().map(|geometry| Ok((*geometry, figures(&study, &found, geometry, &open.constants)?))).collect::<Result<_>>()?;
+    let layers: Vec<_> = study.layers().iter().map(|layer| &layer.layer).collect();
+    let packed = packed(&open.loader, &layers, study.network().batch, options.seed, &work)?;
     let mut report = subject.report("bitset run", &open, options);
     report.bitset_run(&BitsetRun {
         correct_float: study.correct(test.start, &float),
@@ -88,6 +91,8 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
         plain: plain.as_ref(),
         found: &found,
         arrays,
+        fixed_point_errors: study.layers().iter().map(|layer| layer.fixed_point_error).collect(),
+        packed,
         tuned: tuned.as_ref().map(|(max_loss, found)| (*max_loss, found)),
     });
     args::write(&report, html.as_ref(), options)?;

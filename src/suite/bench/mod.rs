@@ -7,6 +7,7 @@ mod bitset;
 mod compile;
 mod device;
 mod gemm;
+pub mod layers;
 mod model;
 mod motifs;
 mod ops;
