@@ -355,8 +355,11 @@ impl Fuser<'_> {
         if !simple || is_heavy(self.graph, node) {
             return Err("it costs too much to be computed at each load of the matrix product, convolution or attention".into());
         }
-        // What is packed in memory is read so, however often.
-        if self.unpacks(id) {
+        let loads = self.hero_loads_per_element(group, hero, id);
+        // What is packed in memory is read so by products, however often. Convolutions have few weights, each for many pixels: theirs are written out
+        // once.
+        let is_conv = matches!(self.graph.node(hero).op, Op::Prim(Prim::Conv { .. }));
+        if self.unpacks(id) && (!is_conv || loads <= MAX_HERO_RECOMPUTE) {
             return Ok(());
         }
         // A value that another kernel computes anyway takes this operation as its epilogue.
@@ -367,7 +370,6 @@ impl Fuser<'_> {
         if node.inputs.iter().any(upstream) {
             return Err("it ends the kernel of its operand instead".into());
         }
-        let loads = self.hero_loads_per_element(group, hero, id);
         if loads > MAX_HERO_RECOMPUTE {
             return Err(format!("the matrix product, convolution or attention would compute it {loads} times"));
         }
