@@ -10,6 +10,7 @@ mod integer;
 mod layers;
 mod loss;
 mod movement;
+mod narrow;
 mod node;
 mod proto;
 mod quantize;
@@ -23,7 +24,7 @@ mod tests;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use rten_onnx::onnx::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use rten_onnx::onnx::{DataType, GraphProto, ModelProto, NodeProto, ValueInfoProto};
 
 use crate::error::{Error, Result};
 use crate::files;
@@ -88,6 +89,7 @@ pub fn parse(bytes: &[u8], folder: Option<&Path>, options: &ImportOptions) -> Re
         importer.builder.begin_origin(&name);
         let value = importer.tensor(value)?;
         importer.define(&name, value)?;
+        note_type(&mut importer, &name, tensor.data_type);
     }
     let constants: HashSet<&str> = graph.initializer.iter().filter_map(|t| t.name.as_deref()).collect();
     for info in &graph.input {
@@ -96,6 +98,7 @@ pub fn parse(bytes: &[u8], folder: Option<&Path>, options: &ImportOptions) -> Re
             continue;
         }
         let ty = input_type(name, info, options)?;
+        note_type(&mut importer, name, info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref()).and_then(|t| t.elem_type));
         importer.builder.begin_origin(name);
         let id = match options.constants.get(name) {
             Some(tensor) if TensorType::new(tensor.dtype(), tensor.shape()) != ty => {
@@ -209,6 +212,13 @@ fn check_support(graph: &GraphProto) -> Result<()> {
     }
     let list = unknown.into_iter().collect::<Vec<_>>().join(", ");
     Err(Error::unsupported(format!("the model uses operators that are not supported: {list}")))
+}
+
+/// Notes the element type of a value, where it is none of ours.
+fn note_type(importer: &mut Importer, name: &str, ty: Option<DataType>) {
+    if let Some(narrow) = ty.and_then(narrow::Narrow::of) {
+        importer.narrow.insert(name.to_string(), narrow);
+    }
 }
 
 /// Refuses an output whose stated type is not that of the value.
@@ -379,6 +389,7 @@ fn import_node(importer: &mut Importer, node: &NodeProto, index: usize) -> Resul
     let op = node.op_type.as_deref().unwrap_or_default();
     let handler = handler(node).ok_or_else(|| Error::internal(format!("no handler for {op}")))?;
     importer.builder.begin_origin(&name);
+    narrow::check(importer, node).map_err(|e| e.context(format_args!("node `{name}` ({op})")))?;
     let inputs: Vec<Option<Val>> = node.input.iter().map(|n| importer.lookup(n).cloned()).collect();
     let results = in_f32(importer, op, inputs, |importer, inputs| handler(importer, &Call::new(node, inputs)));
     let results = results.map_err(|e| e.context(format_args!("node `{name}` ({op})")))?;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rten_onnx::onnx::{AttributeProto, NodeProto, TensorProto};
 
+use super::narrow::Narrow;
 use super::tensor::{self, Tensor};
 use crate::error::{Error, Result};
 use crate::graph::{GraphBuilder, NodeId, Op, Prim};
@@ -33,13 +34,15 @@ pub(super) struct Importer<'a> {
     pub opset: i64,
     pub folder: Option<&'a Path>,
     values: HashMap<String, Val>,
+    /// The types of values whose element type is none of ours.
+    pub narrow: HashMap<String, Narrow>,
     /// For each node of the graph its value, if it is small and does not depend on an input.
     known: Vec<Option<RefTensor>>,
 }
 
 impl<'a> Importer<'a> {
     pub fn new(opset: i64, folder: Option<&'a Path>) -> Self {
-        Importer { builder: GraphBuilder::new(), opset, folder, values: HashMap::new(), known: Vec::new() }
+        Importer { builder: GraphBuilder::new(), opset, folder, values: HashMap::new(), narrow: HashMap::new(), known: Vec::new() }
     }
 
     pub fn lookup(&self, name: &str) -> Option<&Val> {
@@ -58,6 +61,7 @@ impl<'a> Importer<'a> {
     pub fn tensor(&mut self, tensor: Tensor) -> Result<Val> {
         match tensor {
             Tensor::Host(tensor) => self.builder.constant(tensor).map(Val::Node),
+            Tensor::Narrow(tensor) => tensor.node(self).map(Val::Node),
             Tensor::Wide(values) => Ok(Val::Wide(values)),
         }
     }
@@ -154,6 +158,18 @@ impl<'a> Call<'a> {
 
     pub fn num_outputs(&self) -> usize {
         self.proto.output.len()
+    }
+
+    /// The element type of operand `i`, where it is none of ours.
+    pub fn narrow(&self, importer: &Importer, i: usize) -> Option<Narrow> {
+        importer.narrow.get(self.proto.input.get(i)?).copied()
+    }
+
+    /// Notes the element type of the first result, which is none of ours.
+    pub fn makes_narrow(&self, importer: &mut Importer, ty: Narrow) {
+        if let Some(name) = self.proto.output.first() {
+            importer.narrow.insert(name.clone(), ty);
+        }
     }
 
     /// Operand `i`, if it is given.

@@ -1,11 +1,13 @@
-//! Conversions between floats and 8-bit integers, and window functions.
+//! Conversions between floats and numbers of few bits, and window functions.
 
+use super::narrow::Narrow;
 use super::node::{Call, Handler, Importer, Val, one};
 use super::tensor;
 use crate::error::{Error, Result};
 use crate::graph::{BinaryOp, NodeId, ReduceOp, UnaryOp};
 use crate::tensor::HostTensor;
 use kernels_gen::DType;
+use kernels_gen::formats::{Overflow, Rounding};
 use std::f64::consts::TAU;
 
 pub(super) fn handler(op: &str) -> Option<Handler> {
@@ -50,10 +52,11 @@ fn spread(im: &mut Importer, call: &Call, x: NodeId, parameter: NodeId) -> Resul
 fn dequantize(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
     let (x, scale) = (call.node(im, 0)?, call.node(im, 1)?);
     let scale = spread(im, call, x, scale)?;
-    let mut value = im.builder.cast(x, DType::I32)?;
+    let exact = if im.builder.ty(x).dtype.is_float() { DType::F32 } else { DType::I32 };
+    let mut value = im.builder.cast(x, exact)?;
     if let Some(zero) = call.optional(im, 2)? {
         let zero = spread(im, call, x, zero)?;
-        let zero = im.builder.cast(zero, DType::I32)?;
+        let zero = im.builder.cast(zero, exact)?;
         value = im.builder.binary(BinaryOp::Sub, value, zero)?;
     }
     let (value, wide) = (im.builder.cast(value, DType::F32)?, im.builder.cast(scale, DType::F32)?);
@@ -61,32 +64,56 @@ fn dequantize(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
     one(im.builder.cast(result, im.builder.ty(scale).dtype)?)
 }
 
+/// `round(x / scale) + zero`, in f32.
+fn steps(im: &mut Importer, x: NodeId, scale: NodeId, zero: Option<NodeId>) -> Result<NodeId> {
+    let steps = im.builder.binary(BinaryOp::Div, x, scale)?;
+    let value = im.builder.unary(UnaryOp::Round, steps)?;
+    let Some(zero) = zero else { return Ok(value) };
+    let zero = im.builder.cast(zero, DType::F32)?;
+    im.builder.binary(BinaryOp::Add, value, zero)
+}
+
 /// `round(x / scale) + zero`, brought into the range of the result's type.
 fn quantized(im: &mut Importer, x: NodeId, scale: NodeId, zero: Option<NodeId>, dtype: DType) -> Result<NodeId> {
-    let steps = im.builder.binary(BinaryOp::Div, x, scale)?;
-    let mut value = im.builder.unary(UnaryOp::Round, steps)?;
-    if let Some(zero) = zero {
-        let zero = im.builder.cast(zero, DType::F32)?;
-        value = im.builder.binary(BinaryOp::Add, value, zero)?;
-    }
+    let value = steps(im, x, scale, zero)?;
     im.builder.cast(value, dtype)
 }
 
 fn quantize(im: &mut Importer, call: &Call) -> Result<Vec<Val>> {
     let (x, scale) = (call.node(im, 0)?, call.node(im, 1)?);
     let zero = call.optional(im, 2)?;
-    let dtype = match (zero, call.optional_int("output_dtype").filter(|&ty| ty != 0)) {
-        (Some(zero), _) => im.builder.ty(zero).dtype,
-        (None, Some(ty)) => tensor::dtype_of(ty)?,
-        (None, None) => DType::U8,
+    let named = call.optional_int("output_dtype").filter(|&ty| ty != 0).map(tensor::type_of).transpose()?;
+    let narrow = match zero {
+        Some(_) => call.narrow(im, 2),
+        None => named.and_then(Narrow::of),
     };
-    if !matches!(dtype, DType::U8 | DType::I8) {
-        return Err(Error::unsupported(format!("a result of {dtype}; supported are u8 and i8")));
+    let dtype = match (zero, narrow, named) {
+        (_, Some(narrow), _) => narrow.dtype(),
+        (Some(zero), ..) => im.builder.ty(zero).dtype,
+        (None, _, Some(ty)) => tensor::dtype(ty)?,
+        (None, _, None) => DType::U8,
+    };
+    if narrow.is_none() && !matches!(dtype, DType::U8 | DType::I8) {
+        return Err(Error::unsupported(format!(
+            "a result of {dtype}; supported are UINT8, INT8, UINT4, INT4, UINT16, INT16, FLOAT8E4M3FN and FLOAT8E5M2"
+        )));
     }
     let (x, scale) = (im.builder.cast(x, DType::F32)?, im.builder.cast(scale, DType::F32)?);
     let scale = spread(im, call, x, scale)?;
     let zero = zero.map(|zero| spread(im, call, x, zero)).transpose()?;
-    one(quantized(im, x, scale, zero, dtype)?)
+    let Some(narrow) = narrow else { return one(quantized(im, x, scale, zero, dtype)?) };
+    call.makes_narrow(im, narrow);
+    if let Some([low, high]) = narrow.range() {
+        let value = steps(im, x, scale, zero)?;
+        let value = im.builder.binary_scalar(BinaryOp::Max, value, low)?;
+        let value = im.builder.binary_scalar(BinaryOp::Min, value, high)?;
+        return one(im.builder.cast(value, dtype)?);
+    }
+    let format = narrow.format().ok_or_else(|| Error::internal("a float without a format"))?;
+    let overflow = if call.flag("saturate", true) { Overflow::Saturate } else { Overflow::Format };
+    let value = im.builder.binary(BinaryOp::Div, x, scale)?;
+    let code = im.builder.unary(UnaryOp::Encode(format, Rounding::NearestEven, overflow), value)?;
+    one(im.builder.unary(UnaryOp::Decode(format), code)?)
 }
 
 /// The range of all elements and 0 as 256 steps.

@@ -4,6 +4,7 @@ use std::path::{Component, Path};
 
 use rten_onnx::onnx::{DataLocation, DataType, TensorProto};
 
+use super::narrow::{Narrow, NarrowTensor};
 use crate::error::{Error, Result};
 use crate::import::npy::narrow;
 use crate::tensor::{HostTensor, num_elems};
@@ -13,6 +14,8 @@ use kernels_gen::DType;
 pub(super) enum Tensor {
     /// One of our element types.
     Host(HostTensor),
+    /// Elements of a type that is none of ours.
+    Narrow(NarrowTensor),
     /// 64-bit integers of which some do not fit 32 bits: good for parameters only.
     Wide(Vec<i64>),
 }
@@ -27,18 +30,30 @@ pub(super) fn dtype(ty: DataType) -> Result<DType> {
         DataType::INT8 => DType::I8,
         DataType::UINT8 => DType::U8,
         DataType::BOOL => DType::Bool,
-        other => {
-            return Err(Error::unsupported(format!(
-                "element type {other}; supported are FLOAT, FLOAT16, INT32, INT64 (values that fit 32 bits), UINT32, INT8, UINT8 and BOOL"
-            )));
-        }
+        other => match Narrow::of(other) {
+            Some(narrow) => narrow.dtype(),
+            None => {
+                return Err(Error::unsupported(format!(
+                    "element type {other}; supported are FLOAT, FLOAT16, INT32, INT64 (values that fit 32 bits), UINT32, INT8, UINT8, BOOL, \
+                     and between QuantizeLinear and DequantizeLinear INT4, UINT4, INT16, UINT16, FLOAT8E4M3FN and FLOAT8E5M2"
+                )));
+            }
+        },
     })
 }
 
-/// The element type an attribute names by its number.
+/// The element type of ONNX that an attribute names by its number.
+pub(super) fn type_of(number: i64) -> Result<DataType> {
+    i32::try_from(number).map(DataType).map_err(|_| Error::malformed(format!("element type {number}")))
+}
+
+/// The element type an attribute names by its number, which must be one of ours.
 pub(super) fn dtype_of(number: i64) -> Result<DType> {
-    let number = i32::try_from(number).map_err(|_| Error::malformed(format!("element type {number}")))?;
-    dtype(DataType(number))
+    let ty = type_of(number)?;
+    if Narrow::of(ty).is_some() {
+        return Err(Error::unsupported(format!("values made of element type {ty} but by QuantizeLinear")));
+    }
+    dtype(ty)
 }
 
 /// Reads a file that holds one tensor, as the ONNX test data are: its name and the tensor. 64-bit integers must fit 32 bits.
@@ -47,6 +62,7 @@ pub fn parse_tensor(bytes: &[u8]) -> Result<(String, HostTensor)> {
     let name = proto.name.clone().unwrap_or_default();
     match read(&proto, None)? {
         Tensor::Host(tensor) => Ok((name, tensor)),
+        Tensor::Narrow(tensor) => tensor.spread().map(|t| (name, t)),
         Tensor::Wide(values) => narrow(&values).and_then(|v| HostTensor::new([v.len()], v)).map(|t| (name, t)),
     }
 }
@@ -58,8 +74,12 @@ pub(super) fn read(proto: &TensorProto, folder: Option<&Path>) -> Result<Tensor>
     let sizes = proto.dims.iter().map(|&d| usize::try_from(d)).collect::<Result<Vec<_>, _>>();
     let shape = sizes.map_err(|_| Error::malformed(format!("sizes {:?} must not be negative", proto.dims)))?;
     let count = num_elems(&shape)?;
-    let stored_bytes = if ty == DataType::INT64 { 8 } else { dtype.size_bytes() };
-    let expected = count.checked_mul(stored_bytes).ok_or_else(|| Error::limit(format!("{ty}{shape:?} cannot be addressed")))?;
+    let narrow_ty = Narrow::of(ty);
+    let stored_bytes = match narrow_ty {
+        Some(narrow) => narrow.stored_bytes(count),
+        None => count.checked_mul(if ty == DataType::INT64 { 8 } else { dtype.size_bytes() }),
+    };
+    let expected = stored_bytes.ok_or_else(|| Error::limit(format!("{ty}{shape:?} cannot be addressed")))?;
     let raw = match (&proto.raw_data, proto.data_location) {
         (_, Some(DataLocation::EXTERNAL)) => Some(external(proto, folder, expected)?),
         (Some(raw), _) => Some(raw.borrow().clone()),
@@ -70,11 +90,23 @@ pub(super) fn read(proto: &TensorProto, folder: Option<&Path>) -> Result<Tensor>
         if raw.len() != expected {
             return wrong(raw.len(), "bytes");
         }
+        if let Some(narrow) = narrow_ty {
+            return Ok(Tensor::Narrow(NarrowTensor { ty: narrow, codes: narrow.codes(&raw, count), shape }));
+        }
         if ty == DataType::INT64 {
             let values = raw.chunks_exact(8).map(|c| c.iter().rev().fold(0, |v, &b| v << 8 | b as u64) as i64).collect();
             return integers(shape, values);
         }
         return Ok(Tensor::Host(HostTensor::from_bytes(dtype, shape, &raw)?));
+    }
+    if let Some(narrow) = narrow_ty {
+        // One byte in each value, or one integer of 16 bits.
+        let each = narrow.bits().div_ceil(8) as usize;
+        let bytes: Vec<u8> = proto.int32_data.iter().flat_map(|v| v.to_le_bytes().into_iter().take(each)).collect();
+        if bytes.len() != expected {
+            return wrong(proto.int32_data.len(), "values");
+        }
+        return Ok(Tensor::Narrow(NarrowTensor { ty: narrow, codes: narrow.codes(&bytes, count), shape }));
     }
     let found = match ty {
         DataType::FLOAT => proto.float_data.len(),

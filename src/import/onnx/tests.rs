@@ -351,6 +351,10 @@ fn tensors_of_every_element_type() {
     assert_eq!(read(DataType::UINT32, &u32::MAX.to_le_bytes()), u32::MAX as f64);
     assert_eq!(read(DataType::INT8, &[0xff]), -1.0);
     assert_eq!(read(DataType::BOOL, &[2]), 1.0);
+    assert_eq!([read(DataType::INT4, &[0x38]), read(DataType::UINT4, &[0x38])], [-8.0, 8.0]);
+    assert_eq!([read(DataType::INT16, &[0, 0x80]), read(DataType::UINT16, &[0, 0x80])], [-32_768.0, 32_768.0]);
+    assert_eq!([read(DataType::FLOAT8E4M3FN, &[0x7e]), read(DataType::FLOAT8E5M2, &[0x7b])], [448.0, 57_344.0]);
+    assert!(parse(tensor(DataType::INT16, &[0; 3])).unwrap_err().to_string().contains("3 bytes"));
     assert!(parse(tensor(DataType::INT64, &i64::MAX.to_le_bytes())).unwrap_err().to_string().contains("does not fit"));
     assert!(parse(tensor(DataType::DOUBLE, &[0; 8])).unwrap_err().to_string().contains("DOUBLE"));
     assert!(parse(tensor(DataType::INT32, &[0; 3])).is_err());
@@ -523,4 +527,36 @@ fn weights_of_four_bits_are_read_in_blocks() {
     let product = NodeProto { domain: Some("com.microsoft".into()), ..node("MatMulNBits", &["x", "w", "s"], &["y"], attributes) };
     let message = message(&model(17, vec![info("x", DataType::FLOAT, &["1", "24"])], short, vec![product], &["y"]));
     assert!(message.contains("48 bytes") && message.contains("6 scales"), "{message}");
+}
+
+/// Weights of INT4, in blocks along k, stay packed; what is no conversion may not compute with them.
+#[test]
+fn weights_of_int4_are_dequantised_from_words() {
+    let (k, n, block) = (96usize, 20usize, 32usize);
+    let code = |i: usize| (i * 7 + i / 5) % 16;
+    let weights = TensorProto {
+        name: Some("w".into()),
+        dims: vec![k as i64, n as i64],
+        data_type: Some(DataType::INT4),
+        raw_data: Some(RefCell::new((0..k * n / 2).map(|i| (code(2 * i) | code(2 * i + 1) << 4) as u8).collect())),
+        ..Default::default()
+    };
+    let scales: Vec<f32> = (0..k / block * n).map(|i| 0.25 + (i % 8) as f32 * 0.125).collect();
+    let attributes = vec![int("axis", 0), int("block_size", block as i64)];
+    let nodes = vec![node("DequantizeLinear", &["w", "s"], &["v"], attributes), node("MatMul", &["x", "v"], &["y"], vec![])];
+    let input = || vec![info("x", DataType::FLOAT, &["1", "96"])];
+    let given = || vec![weights.clone(), floats("s", &[(k / block) as i64, n as i64], &scales)];
+    let graph = import(&model(21, input(), given(), nodes, &["y"])).unwrap().graph;
+    let words = graph.nodes().iter().filter(|node| node.ty.dtype == DType::U32 && node.inputs.is_empty()).map(|node| node.ty.shape.clone());
+    assert_eq!(words.collect::<Vec<_>>(), [vec![k, n.div_ceil(8)]]);
+    let x: Vec<f32> = (0..k).map(|i| i as f32 - 40.0).collect();
+    let value = reference_graph(&graph, &[("x", HostTensor::new([1, k], x.clone()).unwrap())]).unwrap().remove(0).1;
+    for j in 0..n {
+        let weight = |p: usize| (code(p * n + j) as f64 + 8.0) % 16.0 - 8.0;
+        let sum: f64 = (0..k).map(|p| f64::from(x[p]) * weight(p) * f64::from(scales[p / block * n + j])).sum();
+        assert_eq!(value.data[j], sum, "column {j}");
+    }
+    let added = vec![node("Add", &["w", "w"], &["y"], vec![])];
+    let message = import(&model(21, input(), given(), added, &["y"])).unwrap_err().to_string();
+    assert!(message.contains("`w`") && message.contains("Int4") && message.contains("dequantise"), "{message}");
 }
