@@ -232,7 +232,8 @@ impl Holes<'_> {
             let value = self.lowering.value(node, &places)?;
             values.push(self.lowering.builder.widen(value, 4));
         }
-        let fewer = self.loads(&values).is_some_and(|loads| (1..values.len()).contains(&loads.len()));
+        let alone = values.iter().map(|&value| self.loads(&[value]).map_or(0, |loads| loads.len())).sum();
+        let fewer = self.loads(&values).is_some_and(|loads| (1..alone).contains(&loads.len()));
         if fewer {
             (params[along].var, params[along].scale) = (var, run);
             self.function(name, &params, None, Vec::new(), values);
