@@ -41,7 +41,11 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Vec<Row>> {
         for (kind, stream) in LAYERS.into_iter().zip(0..) {
             layers.push(layer(bench, &kernels, kind, batch, (rule, encoding), key.stream(stream))?);
         }
-        let on_device = |layer: &Measured| -> Result<()> { layer.executor.run(&[(layer.input, &layer.activations)], &[]).map(drop) };
+        // Nothing is read back, so the device must be waited for.
+        let on_device = |layer: &Measured| -> Result<()> {
+            layer.executor.run(&[(layer.input, &layer.activations)], &[])?;
+            layer.executor.device().wait_idle()
+        };
         let by_host = |layer: &Measured| layer.host.run(&layer.activations, None, false, &[]).map(drop);
         let mut seconds = [Vec::new(), Vec::new()];
         for round in 0..=rounds {
