@@ -63,12 +63,24 @@ fn a_sweep_is_a_table_of_all_and_a_page_with_plots() {
 }
 
 #[test]
+fn sizes_may_be_zero() {
+    let folder = tempfile::tempdir().expect("folder");
+    for sizes in [["0", "3", "5"], ["3", "0", "5"], ["3", "5", "0"]] {
+        let object = json(folder.path(), &["--m", sizes[0], "--n", sizes[1], "--k", sizes[2]]);
+        assert_eq!(object["rows"][0]["kernel_error"], 0.0, "{object}");
+    }
+}
+
+#[test]
 fn bad_input_exits_1_and_says_what_to_do() {
     let folder = tempfile::tempdir().expect("folder");
     for (args, part) in [
         (&["--b", "f32,nf4"][..], "gemm sweep"),
         (&["--html", "none/page.html"], "none/page.html"),
         (&["--memory-limit", "1K", "--quick"], "memory"),
+        (&["--m", "18446744073709551615", "--quick"], "give smaller sizes"),
+        (&["--n", "1000000000", "--quick"], "give smaller sizes"),
+        (&["--b", "f32-hadamard32", "--quick"], "scheme with codes"),
     ] {
         let output = run(folder.path(), args);
         let message = String::from_utf8_lossy(&output.stderr).to_string() + &String::from_utf8_lossy(&output.stdout);

@@ -143,6 +143,7 @@ fn bad_input_exits_1_and_says_what_to_do() {
         (quantize("model.onnx", &[], "taken"), &["`taken`"]),
         (quantize("model.onnx", &[], "none/w.safetensors"), &["none/w.safetensors"]),
         (quantize("none.onnx", &[], "x.safetensors"), &["none.onnx"]),
+        (quantize("model.onnx", &[], "model.onnx"), &["`model.onnx`", "not replaced"]),
         (quantize("nan.onnx", &[], "x.safetensors"), &["`the_Gemm`", "NaN", "--skip"]),
         (quantize("model.onnx", &["--skip", "Pool"], "x.safetensors"), &["`Pool`", "`the_Conv`"]),
         (vec!["quantize", "model.onnx", "--scheme", "f16", "--output", "x.safetensors"], &["no codes", "int8-channel"]),
@@ -153,5 +154,6 @@ fn bad_input_exits_1_and_says_what_to_do() {
         assert!(parts.iter().all(|part| message.contains(part)), "{args:?}: {message}");
     }
     assert!(!folder.join("x.safetensors").exists());
+    json(folder, &quantize("model.onnx", &[], "w.safetensors"));
     json(folder, &quantize("nan.onnx", &["--skip", "the_Gemm"], "x.safetensors"));
 }

@@ -150,6 +150,40 @@ fn what_cannot_be_quantised_is_refused() {
 }
 
 #[test]
+fn finite_weights_stay_finite_or_are_refused() {
+    let mut all = weights();
+    let mut values = all[1].as_slice::<f32>().expect("f32").to_vec();
+    values[5] = 3.4e38;
+    values[6] = -3.4e38;
+    all[1] = HostTensor::new([40, 96], values).expect("fits");
+    for name in ["bf16", "mxfp4-ceil", "int4-group32-hadamard32"] {
+        let error = quantise(&network(all.clone()), &scheme(name), &WeightOptions::default()).map(|_| ()).expect_err(name).to_string();
+        assert!(error.contains("3.4e38") && error.contains(name) && error.contains("another scheme"), "{error}");
+    }
+    let zeros = HostTensor::zeros(DType::F32, [40, 96]).expect("fits");
+    let [conv, _, third, last] = weights();
+    let model = quantise(&network([conv, zeros, third, last]), &scheme("binary-channel"), &WeightOptions::default()).expect("quantises");
+    assert!(model.errors[1].rel_error.is_infinite() && model.rel_error().is_finite(), "{}", model.rel_error());
+}
+
+/// The floor rule of MX leaves the largest numbers of some groups out of range: there a larger scale is better, elsewhere a smaller one.
+#[test]
+fn the_least_error_is_sought_on_both_sides_of_the_rule() {
+    let error = |plain: &Graph, name: &str, calibration| {
+        quantise(plain, &scheme(name), &WeightOptions { calibration, ..Default::default() }).expect(name).rel_error()
+    };
+    let plain = network(weights());
+    for name in ["int4-group32", "nvfp4"] {
+        let [absmax, mse, cut] = [Calibration::Absmax, Calibration::Mse, Calibration::Percentile(50.0)].map(|c| error(&plain, name, c));
+        assert!(mse < absmax && absmax < cut, "{name}: {mse}, {absmax}, {cut}");
+    }
+    let [conv, _, third, last] = weights();
+    let high = network([conv, HostTensor::new([40, 96], vec![0.99f32; 40 * 96]).expect("fits"), third, last]);
+    let (absmax, mse) = (error(&high, "mxfp4", Calibration::Absmax), error(&high, "mxfp4", Calibration::Mse));
+    assert!(absmax > 0.2 && mse < 0.05, "{absmax}, {mse}");
+}
+
+#[test]
 fn odd_weights_are_stored() {
     let zeros = HostTensor::zeros(DType::F32, [40, 96]).expect("fits");
     let tiny = HostTensor::new([40, 7], vec![1e-41f32; 280]).expect("fits");
@@ -193,12 +227,16 @@ fn files_hold_what_was_written_and_nothing_else_is_read() {
         edited
     };
     let cuts = [0, 5, 100, bytes.len() / 2, bytes.len() - 1].map(|end| (bytes[..end].to_vec(), "quantize"));
+    let mut last_byte = bytes.clone();
+    last_byte.last_mut().map(|b| *b ^= 1).expect("not empty");
     let edits = [
         (edited("Gemm#2.codes", "Gemm#3.codes"), "lacks `Gemm#2.codes`"),
         (edited(r#"\"scheme\":\"fp8\""#, r#"\"scheme\":\"fp9\""#), "`fp9`"),
         (edited(r#"\"k\":96"#, r#"\"k\":95"#), "not 40 rows of 95"),
         (edited(r#"\"shape\":[40,96]"#, r#"\"shape\":[96,40]"#), "not 40 rows of 96"),
-        (edited(r#"\"schema\":1"#, r#"\"schema\":9"#), "schema 9"),
+        (edited(r#"\"schema\":2"#, r#"\"schema\":9"#), "schema 9"),
+        (edited("absmax", "minmax"), "were changed"),
+        (last_byte, "were changed"),
         (edited("sublane weights", "sublane beights"), "beights"),
         (edited(r#"\"op\""#, r#"\"xp\""#), "damaged"),
     ];

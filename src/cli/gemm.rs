@@ -1,6 +1,5 @@
 //! `sublane gemm`: products of quantised operands, one or a table of them.
 
-use super::model;
 use super::options::Options;
 use super::output::{self, Outcome};
 use super::progress::Bars;
@@ -19,13 +18,13 @@ pub(super) struct Command {
     #[arg(value_name = "sweep", value_parser = ["sweep"])]
     what: Option<String>,
     /// Rows of A
-    #[arg(long, value_name = "M", value_delimiter = ',', default_value = "1", value_parser = model::batch, allow_negative_numbers = true)]
+    #[arg(long, value_name = "M", value_delimiter = ',', default_value = "1", value_parser = size, allow_negative_numbers = true)]
     m: Vec<usize>,
     /// Columns of the result
-    #[arg(long, value_name = "N", default_value = "1024", value_parser = model::batch, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value = "1024", value_parser = size, allow_negative_numbers = true)]
     n: usize,
     /// Terms of each sum
-    #[arg(long, value_name = "K", default_value = "1024", value_parser = model::batch, allow_negative_numbers = true)]
+    #[arg(long, value_name = "K", default_value = "1024", value_parser = size, allow_negative_numbers = true)]
     k: usize,
     /// How A is stored; several for a sweep
     #[arg(long, value_name = "SCHEME", value_delimiter = ',', default_value = "f32")]
@@ -42,6 +41,10 @@ pub(super) struct Command {
     /// Also write the report as a web page, with plots of error against bytes and of time against size
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+}
+
+fn size(text: &str) -> std::result::Result<usize, String> {
+    text.parse().map_err(|_| "give a whole number, at least 0".into())
 }
 
 /// Schemes of B in a sweep that names none.

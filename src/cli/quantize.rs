@@ -44,6 +44,7 @@ pub(super) fn run(command: &Command, options: &Options) -> Result<Outcome> {
     options.without_adapter("quantize");
     // What would be refused at the end is refused at once.
     files::check_writable(&command.output)?;
+    precision::check_replaceable(&command.output)?;
     let imported = command.model.import(1, Default::default())?;
     let source = Source::of(&command.model.path)?;
     let wanted = WeightOptions { seed: options.seed, calibration: command.calibrate, skip: command.skip.clone() };

@@ -3,5 +3,5 @@
 mod stored;
 mod weights;
 
-pub use stored::{Source, StoredWeights, read, write};
+pub use stored::{Source, StoredWeights, check_replaceable, read, write};
 pub use weights::{Layer, Measured, QuantisedModel, WeightOptions, apply, quantise};

@@ -23,7 +23,7 @@ use crate::tensor::quantised::Calibration;
 use crate::tensor::scheme::Scheme;
 
 /// Version of the layout; one that this program does not know is refused.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 const FORMAT: &str = "sublane weights";
 const KEY: &str = "sublane";
 
@@ -74,6 +74,16 @@ struct Header {
     model: Source,
     calibration: String,
     layers: Vec<LayerRecord>,
+    /// SHA-256 of this header with an empty digest, and of what the tensors of the layers hold, in order.
+    digest: String,
+}
+
+impl Header {
+    fn digest(&self, layers: &[Layer]) -> Result<String> {
+        let text = serde_json::to_string(self).map_err(|error| Error::internal(error.to_string()))?;
+        let tensors = layers.iter().flat_map(|layer| &layer.operands).map(HostTensor::bytes);
+        Ok(digest(&std::iter::once(text.as_bytes()).chain(tensors).collect::<Vec<_>>().concat()))
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -113,14 +123,16 @@ pub fn write(path: &Path, model: &Source, calibration: Calibration, layers: &[La
         },
         seed: layer.seed,
     };
-    let header = Header {
+    let mut header = Header {
         format: FORMAT.into(),
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").into(),
         model: model.clone(),
         calibration: calibration.to_string(),
         layers: layers.iter().map(record).collect(),
+        digest: String::new(),
     };
+    header.digest = header.digest(layers)?;
     let header = serde_json::to_string(&header).map_err(|error| Error::internal(error.to_string()))?;
     let mut tensors = Vec::new();
     for layer in layers {
@@ -133,6 +145,20 @@ pub fn write(path: &Path, model: &Source, calibration: Calibration, layers: &[La
     }
     let bytes = safetensors::serialize(tensors, Some(HashMap::from([(KEY.to_string(), header)]))).map_err(internal)?;
     files::write_atomic(path, &bytes)
+}
+
+/// Refuses to replace a file that holds anything but packed weights, a model above all.
+pub fn check_replaceable(path: &Path) -> Result<()> {
+    if !path.is_file() {
+        return Ok(());
+    }
+    let bytes = files::read(path)?;
+    let ours =
+        SafeTensors::read_metadata(&bytes).is_ok_and(|(_, found)| found.metadata().as_ref().is_some_and(|map| map.contains_key(KEY)));
+    if ours || bytes.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("`{}` is there and holds no packed weights, so it is not replaced; give another path", path.display())))
 }
 
 /// Reads packed weights that were made from `model`.
@@ -167,25 +193,31 @@ fn parse(bytes: &[u8], model: &Source) -> Result<StoredWeights> {
             head.schema, head.version
         )));
     }
-    let header: Header = serde_json::from_str(text).map_err(broken)?;
+    let mut header: Header = serde_json::from_str(text).map_err(broken)?;
     if header.model.sha256 != model.sha256 {
         return Err(Error::invalid(format!(
             "they were made from `{}` with SHA-256 {}, and `{}` has {}: give that model, or quantise this one",
             header.model.file, header.model.sha256, model.file, model.sha256
         )));
     }
-    let layers = header.layers.into_iter().map(|record| layer(record, &tensors)).collect::<Result<Vec<_>>>();
+    let layers = header.layers.iter().map(|record| layer(record, &tensors)).collect::<Result<Vec<_>>>();
     let layers = layers.map_err(|error| error.context(format_args!("{again}")))?;
     let known: usize = layers.iter().map(|layer| layer.operands.len()).sum();
     if known != tensors.len() {
         return Err(Error::malformed(format!("it holds {} tensors, its layers have {known}; {again}", tensors.len())));
     }
+    let stated = std::mem::take(&mut header.digest);
+    let found = header.digest(&layers)?;
+    if found != stated {
+        return Err(Error::malformed(format!("its layers were changed: their SHA-256 is {found}, {stated} is stated; {again}")));
+    }
     Ok(StoredWeights { model: header.model, calibration: header.calibration, layers })
 }
 
-fn layer(record: LayerRecord, tensors: &SafeTensors) -> Result<Layer> {
-    let LayerRecord { name, op, scheme, rows, k, shape, layout, seed } = record;
-    let scheme = Scheme::parse(&scheme).map_err(|error| error.context(format_args!("layer `{name}`")))?;
+fn layer(record: &LayerRecord, tensors: &SafeTensors) -> Result<Layer> {
+    let &LayerRecord { ref name, ref op, ref scheme, rows, k, ref shape, ref layout, seed } = record;
+    let (name, op, shape) = (name.clone(), op.clone(), shape.clone());
+    let scheme = Scheme::parse(scheme).map_err(|error| error.context(format_args!("layer `{name}`")))?;
     let layout = match layout {
         Layout::Rows => WeightLayout::Rows,
         Layout::Columns => WeightLayout::Columns,

@@ -64,6 +64,8 @@ pub struct Measured {
     pub rel_error: f64,
     /// `||given||`.
     pub norm: f64,
+    /// Norm of what quantisation changed.
+    pub distance: f64,
 }
 
 /// A model with packed weights.
@@ -84,7 +86,7 @@ impl QuantisedModel {
     pub fn rel_error(&self) -> f64 {
         let square = |sum: f64, x: f64| sum + x * x;
         // A layer that was exact adds nothing, also where it is all zeros.
-        let off = self.errors.iter().filter(|e| e.rel_error > 0.0).map(|e| e.rel_error * e.norm).fold(0.0, square).sqrt();
+        let off = self.errors.iter().map(|e| e.distance).fold(0.0, square).sqrt();
         let norm = self.errors.iter().map(|e| e.norm).fold(0.0, square).sqrt();
         if off == 0.0 { 0.0 } else { off / norm }
     }
@@ -231,21 +233,28 @@ impl Site {
             WeightLayout::Columns => (0..rows * k).map(|i| given[i % k * rows + i / k]).collect(),
         };
         let of_layer = QuantiseOptions { seed: options.seed, tensor: number, calibration: options.calibration };
-        let matrix = Quantised::new(&values, rows, k, scheme, &of_layer)?;
-        let oddities = matrix.oddities();
-        if oddities.num_nan + oddities.num_infinite > 0 {
+        if values.iter().any(|v| !v.is_finite()) {
             return Err(Error::invalid(
                 "its weights hold NaN or infinities, which no code stands for: repair the model, or leave the layer out (--skip)",
             ));
         }
+        let matrix = Quantised::new(&values, rows, k, scheme, &of_layer)?;
+        let stored = matrix.dequantise();
+        if matrix.oddities().num_infinite > 0 || stored.iter().any(|v| !v.is_finite()) {
+            let most = values.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+            return Err(Error::invalid(format!(
+                "its weights, up to {most:e}, are past what `{scheme}` holds: give another scheme, or leave the layer out (--skip)"
+            )));
+        }
         let wide = |values: &[f32]| values.iter().map(|&v| f64::from(v)).collect::<Vec<f64>>();
-        let given = wide(&values);
-        let rel_error = relative_error(&wide(&matrix.dequantise()), &given);
+        let (given, stored) = (wide(&values), wide(&stored));
+        let rel_error = relative_error(&stored, &given);
         let norm = given.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let distance = given.iter().zip(&stored).map(|(g, s)| (g - s).powi(2)).sum::<f64>().sqrt();
         let operands = Packed::<Traced>::tensors(&matrix)?;
         let (name, op) = (self.name.clone(), self.op.to_string());
         let layer = Layer { name, op, shape, layout: self.layout, scheme: *scheme, rows, k, seed: options.seed, operands };
-        Ok((layer, Measured { rel_error, norm }))
+        Ok((layer, Measured { rel_error, norm, distance }))
     }
 }
 

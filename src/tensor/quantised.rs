@@ -53,7 +53,8 @@ pub enum Calibration {
     /// Its largest magnitude (or mean, for ternary and binary).
     #[default]
     Absmax,
-    /// The share of it, among 13 from 0.4 to 1, that leaves the least sum of squared errors; for ternary and binary, of the mean, from 0.4 to 2.
+    /// The share of it, among 13 from 0.4 to 1, that leaves the least sum of squared errors; for ternary and binary of the mean, from 0.4 to 2; for scales of
+    /// e8m0, whose rule may leave the largest numbers out of range, from 0.4 to 2 too.
     Mse,
     /// The magnitude that this many percent of the group's are not above, from 0 to 100; not for ternary and binary.
     Percentile(f32),
@@ -439,8 +440,9 @@ impl Group {
             finite.iter().map(|&x| off(x)).sum()
         };
         // The whole range first, so that it stays where nothing is better.
-        let last = if mean { 32 } else { 12 };
-        let shares = (0..=last).map(|i| if mean { 0.4 + 0.05 * i as f32 } else { 1.0 - 0.05 * i as f32 });
+        let both = mean || matches!(scheme.scaling.map(|s| s.format), Some(ScaleFormat::E8M0(_)));
+        let last = if both { 32 } else { 12 };
+        let shares = (0..=last).map(|i| if both { 0.4 + 0.05 * i as f32 } else { 1.0 - 0.05 * i as f32 });
         let mut best = for_range(1.0);
         let mut least = error(&best);
         for share in shares {

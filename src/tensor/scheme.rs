@@ -328,7 +328,7 @@ impl Scheme {
 
     /// Checks that the parts go together.
     pub fn check(&self) -> Result<()> {
-        let fault = |what: &str| Err(Error::invalid(format!("the scheme {self:?} does not hold together: {what}")));
+        let fault = |what: &str| Err(Error::invalid(format!("the scheme `{self}` does not hold together: {what}")));
         let Element::Code(format) = self.element else {
             let plain = Scheme { hadamard: None, ..*self } == Scheme::of(self.element);
             return if plain && sound(self.hadamard) { Ok(()) } else { fault("f32 and f16 have neither scales nor rules of their own") };

@@ -14,9 +14,9 @@ use crate::ops::quantised::{Dequantise, Packed};
 use crate::progress::Work;
 use crate::session::{Loader, Session};
 use crate::stats::relative_error;
-use crate::tensor::HostTensor;
 use crate::tensor::quantised::{QuantiseOptions, Quantised};
 use crate::tensor::scheme::{Element, Scheme};
+use crate::tensor::{HostTensor, num_elems};
 use kernels_gen::DType;
 use kernels_gen::threefry::Key;
 
@@ -118,6 +118,9 @@ pub struct Measured {
     pub kernels: usize,
 }
 
+/// Numbers of a matrix, at most: 1 GiB of f32.
+const MAX_NUMBERS: usize = 1 << 28;
+
 /// Multiplications of a reference, about.
 const SAMPLED_TERMS: usize = 1 << 27;
 
@@ -136,6 +139,11 @@ pub(in crate::suite) struct Operand {
 
 impl Operand {
     pub(in crate::suite) fn new(scheme: &Scheme, rows: usize, k: usize, numbers: Vec<f32>, seed: u64, tensor: u64) -> Result<Self> {
+        if scheme.hadamard.is_some() && scheme.format().is_none() {
+            return Err(Error::invalid(format!(
+                "`{scheme}`: only operands of codes are turned; give a scheme with codes, or leave the transform out"
+            )));
+        }
         let (tensors, stored) = match scheme.element {
             Element::F32 => (vec![HostTensor::new([rows, k], numbers.clone())?], numbers.clone()),
             Element::F16 => {
@@ -199,6 +207,14 @@ pub(in crate::suite) fn rows_of(a: &[f32], b: &[f32], [n, k]: [usize; 2], rows: 
 
 fn measure(bench: &Bench<'_>, product: &Product) -> Result<Measured> {
     let Product { m, n, k, a, b, data } = *product;
+    for (what, sizes) in [("A", [m, k]), ("B", [n, k]), ("the result", [m, n])] {
+        if num_elems(&sizes).unwrap_or(usize::MAX) > MAX_NUMBERS {
+            return Err(Error::limit(format!(
+                "{what} of {} by {} numbers; at most {MAX_NUMBERS} are measured: give smaller sizes",
+                sizes[0], sizes[1]
+            )));
+        }
+    }
     let seed = bench.choice.seed;
     let key = bench.key(data.name());
     let (left, right) = (a.for_activations(), b);
