@@ -61,7 +61,7 @@ fn a_wrong_command_line_exits_2_and_says_why() {
         (&["gemm", "--b", "int5-group32"], "int4-group32"),
         (&["gemm", "--b", "mxfp4-ceil-even"], "second time"),
         (&["gemm", "--data", "wide"], "heavy-tailed"),
-        (&["gemm", "--m", "0"], "at least 1"),
+        (&["gemm", "--m", "-1"], "at least 0"),
         (&["gemm", "swoop"], "sweep"),
         (&["cache"], "clear"),
         (&["cache", "clear", "--everything"], "--everything"),
